@@ -1,0 +1,1 @@
+"""One model behind one interface: processor, policy, rollout engine."""

@@ -1,0 +1,145 @@
+"""Agent: one model behind one interface. A text LLM and a VLM look the same from outside."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig, PreTrainedModel
+
+from mmcorl.agents.backbones import Backbone, backbone_for
+from mmcorl.agents.engines import Engine, Sampled
+from mmcorl.agents.engines.transformers import TransformersEngine
+from mmcorl.agents.policy import Policy
+from mmcorl.agents.processors import Prompt, PromptBuilder
+from mmcorl.config import AgentConfig, ImagesConfig, PromptConfig, RolloutsConfig
+from mmcorl.errors import MmcorlError
+from mmcorl.problems import Completion, Problem, RolloutGroup
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A model with its prompts, its policy and its rollout engine; the three share one set of weights."""
+
+    name: str
+    backbone: Backbone
+    model: PreTrainedModel
+    processor: Any
+    prompts: PromptBuilder
+    policy: Policy
+    engine: Engine
+
+    @staticmethod
+    def load(
+        name: str,
+        agent: AgentConfig,
+        prompt: PromptConfig = PromptConfig(),
+        images: ImagesConfig = ImagesConfig(),
+        rollouts: RolloutsConfig = RolloutsConfig(),
+        device: torch.device | str = "cpu",
+    ) -> Agent:
+        """Load a model from a folder or the hub, in float32, with the parts named in `freeze` frozen.
+
+        Raises MmcorlError where the model is missing or its family is not known.
+        """
+        backbone = backbone_for(load_model_config(agent.model))
+        processor = backbone.load_processor(agent.model)
+        model = backbone.load_model(agent.model, agent.attention).to(device)
+        for parameter_name, parameter in model.named_parameters():
+            parameter.requires_grad_(backbone.part_of(parameter_name) not in agent.freeze)
+        if agent.gradient_checkpointing:
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        model.train()
+        autocast = torch.bfloat16 if agent.dtype == "bfloat16" else None
+        banned = sorted(backbone.placeholder_ids())
+        return Agent(
+            name=name,
+            backbone=backbone,
+            model=model,
+            processor=processor,
+            prompts=PromptBuilder(
+                model, processor, backbone, prompt, images, rollouts.max_prompt_tokens
+            ),
+            policy=Policy(
+                model,
+                backbone,
+                temperature=rollouts.temperature,
+                banned=banned,
+                shared_prefix=agent.shared_prefix == "auto",
+                autocast=autocast,
+            ),
+            engine=TransformersEngine(
+                model,
+                stop_ids=stop_ids(model, backbone.tokenizer(processor)),
+                banned=banned,
+                batch_tokens=rollouts.batch_tokens,
+                autocast=autocast,
+            ),
+        )
+
+    def encode(self, problem: Problem) -> Prompt:
+        """The problem as this model takes it."""
+        return self.prompts.build(problem)
+
+    def rollout(
+        self,
+        problems: Sequence[Problem],
+        *,
+        samples: int,
+        max_tokens: int,
+        noise_key: tuple[int | str, ...] | None,
+        temperature: float = 1.0,
+    ) -> list[RolloutGroup]:
+        """`samples` completions of each problem; with `noise_key` None, one greedy completion.
+
+        The sampling noise of a problem depends on `noise_key` and its id alone, so a problem's completions do not
+        depend on the ranks or batches that problems are spread over.
+        """
+        noise = None
+        if noise_key is not None:
+            noise = [sampling_noise((*noise_key, problem.id), samples, max_tokens) for problem in problems]
+        sampled = self.engine.sample([self.encode(problem) for problem in problems], noise, max_tokens, temperature)
+        return [
+            RolloutGroup(problem, tuple(self._completion(s) for s in row))
+            for problem, row in zip(problems, sampled, strict=True)
+        ]
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that `from_pretrained` reads: weights, configuration and processor."""
+        self.model.save_pretrained(folder)
+        self.processor.save_pretrained(folder)
+
+    def _completion(self, sampled: Sampled) -> Completion:
+        ids = sampled.token_ids.tolist()
+        text = self.prompts.tokenizer.decode(ids, skip_special_tokens=True)
+        return Completion(text, tuple(ids), tuple(sampled.logprobs.tolist()), sampled.finished)
+
+
+def load_model_config(model: str) -> Any:
+    """The model's configuration; MmcorlError where there is none to be read."""
+    try:
+        return AutoConfig.from_pretrained(model)
+    except (OSError, ValueError) as error:
+        first_line = str(error).strip().splitlines()[0]
+        raise MmcorlError(f"cannot read a model from agents.*.model={model!r}: {first_line}") from error
+
+
+def stop_ids(model: PreTrainedModel, tokenizer: Any) -> list[int]:
+    """Every stop token of the generation config; the tokenizer's end of sequence where that names none."""
+    declared = model.generation_config.eos_token_id if model.generation_config else None
+    if declared is None:
+        declared = tokenizer.eos_token_id
+    return [declared] if isinstance(declared, int) else list(declared)
+
+
+def sampling_noise(key: tuple[int | str, ...], samples: int, max_tokens: int) -> Tensor:
+    """Uniform numbers in [0, 1), (samples, max_tokens), float64, a function of the key alone."""
+    digest = hashlib.blake2b(json.dumps(key).encode(), digest_size=8).digest()
+    generator = torch.Generator().manual_seed(int.from_bytes(digest, "big", signed=True))
+    return torch.rand(samples, max_tokens, generator=generator, dtype=torch.float64)

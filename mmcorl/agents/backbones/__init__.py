@@ -1,0 +1,46 @@
+"""One row a model family. `docs/add_a_backbone.md` walks through adding one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mmcorl.agents.backbones.base import Backbone
+from mmcorl.agents.backbones.gemma3 import Gemma3
+from mmcorl.agents.backbones.internvl import InternVL
+from mmcorl.agents.backbones.qwen2_5_vl import Qwen2_5_VL
+from mmcorl.agents.backbones.qwen3_vl import Qwen3_VL
+from mmcorl.agents.backbones.text import Text
+from mmcorl.errors import MmcorlError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+BACKBONES: dict[str, type[Backbone]] = {
+    "qwen2_vl": Qwen2_5_VL,
+    "qwen2_5_vl": Qwen2_5_VL,
+    "qwen3_vl": Qwen3_VL,
+    "internvl": InternVL,
+    "gemma3": Gemma3,
+    "qwen2": Text,
+    "qwen3": Text,
+    "llama": Text,
+    "gemma3_text": Text,
+}
+
+
+def backbone_for(config: PreTrainedConfig) -> Backbone:
+    """The backbone of a model's configuration, by its `model_type`.
+
+    A causal language model without a row of its own gets the text backbone. Raises MmcorlError for any other.
+    """
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    row = BACKBONES.get(config.model_type)
+    if row is None and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not hasattr(config, "vision_config"):
+        row = Text
+    if row is None:
+        raise MmcorlError(
+            f"model type {config.model_type!r} has no backbone; known: {', '.join(BACKBONES)}. "
+            "Set agents.*.model to one of these, or add a file and a row in mmcorl/agents/backbones"
+        )
+    return row(config)

@@ -1,0 +1,161 @@
+"""Sampling with the policy's own model: each prompt once, then K completions from its key-value cache."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+from mmcorl.agents.batches import PromptBatch, prompt_batch
+from mmcorl.agents.engines import Sampled
+from mmcorl.agents.processors import Prompt
+
+
+class TransformersEngine:
+    """Needs no second copy of the weights, so sampler and policy never differ by more than rounding."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        *,
+        stop_ids: Sequence[int],
+        banned: Sequence[int],
+        batch_tokens: int,
+        autocast: torch.dtype | None = None,
+    ) -> None:
+        self.model = model
+        self.stop_ids = torch.tensor(list(stop_ids), device=model.device)
+        self.banned = torch.tensor(list(banned), dtype=torch.long, device=model.device)
+        self.batch_tokens, self.autocast = batch_tokens, autocast
+        # transformers 5.24 renamed the argument.
+        self.cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+    @torch.no_grad()
+    def sample(
+        self, prompts: Sequence[Prompt], noise: Sequence[Tensor] | None, max_tokens: int, temperature: float
+    ) -> list[list[Sampled]]:
+        """See `Engine.sample`."""
+        training = self.model.training
+        self.model.eval()
+        results: dict[int, list[Sampled]] = {}
+        samples = 1 if noise is None else noise[0].shape[0]
+        with torch.autocast(self.model.device.type, dtype=self.autocast, enabled=self.autocast is not None):
+            for indices in self._batches(prompts, samples, max_tokens):
+                batch = prompt_batch([prompts[i] for i in indices])
+                uniform = None if noise is None else torch.stack([noise[i] for i in indices])
+                results |= zip(indices, self._sample_batch(batch, uniform, max_tokens, temperature), strict=True)
+        self.model.train(training)
+        return [results[i] for i in range(len(prompts))]
+
+    def _batches(self, prompts: Sequence[Prompt], samples: int, max_tokens: int) -> list[list[int]]:
+        """Indices of prompts that go together: of like length, within `batch_tokens`."""
+        batches: list[list[int]] = []
+        for i in sorted(range(len(prompts)), key=lambda i: -len(prompts[i].ids)):
+            longest = len(prompts[batches[-1][0]].ids) if batches else 0
+            if batches and (len(batches[-1]) + 1) * samples * (longest + max_tokens) <= self.batch_tokens:
+                batches[-1].append(i)
+            else:
+                batches.append([i])
+        return batches
+
+    def _sample_batch(
+        self, batch: PromptBatch, uniform: Tensor | None, max_tokens: int, temperature: float
+    ) -> list[list[Sampled]]:
+        """`uniform` (B, K, max_tokens), or None for greedy."""
+        device = self.model.device
+        n_prompts, samples = len(batch.ids), 1 if uniform is None else uniform.shape[1]
+        cache = DynamicCache(config=self.model.config)
+        mask = batch.mask.to(device)
+        logits = self._forward(
+            batch.ids.to(device),
+            mask,
+            batch.positions.to(device),
+            cache,
+            **{name: value.to(device) for name, value in (batch.tokens | batch.vision).items()},
+        )
+        cache.batch_repeat_interleave(samples)
+        state = _Rows.start(n_prompts * samples, max_tokens, device)
+        mask = mask.repeat_interleave(samples, 0)
+        position = batch.next_position.to(device).repeat_interleave(samples)
+        logits = logits.repeat_interleave(samples, 0)
+        noise = None if uniform is None else uniform.flatten(0, 1).to(device)
+        for step in range(max_tokens):
+            token, logprob = self._draw(logits / temperature, None if noise is None else noise[state.live, step])
+            keep = state.write(step, token, logprob, torch.isin(token, self.stop_ids))
+            if step + 1 == max_tokens or not keep.any():
+                break
+            if not keep.all():
+                token, mask, position = token[keep], mask[keep], position[keep]
+                cache.batch_select_indices(keep.nonzero()[:, 0])
+            mask = torch.nn.functional.pad(mask, (0, 1), value=1)
+            where = position[:, None] if batch.positions.ndim == 2 else position[None, :, None].expand(3, -1, 1)
+            logits = self._forward(token[:, None], mask, where, cache)
+            position = position + 1
+        rows = state.finish()
+        return [rows[i * samples : (i + 1) * samples] for i in range(n_prompts)]
+
+    def _forward(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: DynamicCache, **inputs: Any) -> Tensor:
+        """Logits of the last position, (B, V); the cache grows."""
+        output = self.model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            use_cache=True,
+            logits_to_keep=1,
+            **{self.cache_name: cache},
+            **inputs,
+        )
+        return output.logits[:, -1].float()
+
+    def _draw(self, scaled: Tensor, uniform: Tensor | None) -> tuple[Tensor, Tensor]:
+        """A token for each row by inversion of the cumulative distribution, and its log-probability."""
+        logprobs = scaled.index_fill(-1, self.banned, -torch.inf).log_softmax(-1)
+        if uniform is None:
+            token = logprobs.argmax(-1)
+        else:
+            # In double precision, and searched from the right, a token of probability zero cannot be drawn.
+            cumulative = logprobs.double().exp().cumsum(-1)
+            token = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)[:, 0]
+        return token, logprobs.gather(-1, token[:, None])[:, 0]
+
+
+@dataclass
+class _Rows:
+    """Tokens written so far; `live` are the indices of rows that still grow."""
+
+    tokens: Tensor
+    logprobs: Tensor
+    lengths: Tensor
+    stopped: Tensor
+    live: Tensor
+
+    @staticmethod
+    def start(rows: int, max_tokens: int, device: torch.device) -> _Rows:
+        return _Rows(
+            tokens=torch.zeros(rows, max_tokens, dtype=torch.long, device=device),
+            logprobs=torch.zeros(rows, max_tokens, device=device),
+            lengths=torch.zeros(rows, dtype=torch.long, device=device),
+            stopped=torch.zeros(rows, dtype=torch.bool, device=device),
+            live=torch.arange(rows, device=device),
+        )
+
+    def write(self, step: int, token: Tensor, logprob: Tensor, stops: Tensor) -> Tensor:
+        """Record one token a live row; returns which of these rows go on."""
+        self.tokens[self.live, step] = token
+        self.logprobs[self.live, step] = logprob
+        self.lengths[self.live] = step + 1
+        self.stopped[self.live] = stops
+        self.live = self.live[~stops]
+        return ~stops
+
+    def finish(self) -> list[Sampled]:
+        tokens, logprobs = self.tokens.cpu(), self.logprobs.cpu()
+        return [
+            Sampled(tokens[i, :length], logprobs[i, :length], stopped)
+            for i, (length, stopped) in enumerate(zip(self.lengths.tolist(), self.stopped.tolist(), strict=True))
+        ]

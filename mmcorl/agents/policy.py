@@ -1,0 +1,156 @@
+"""Policy: log-probabilities of completions, with the prompt and its images computed once per group."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from mmcorl.agents.backbones import Backbone
+from mmcorl.agents.batches import PlainBatch, TokenGroup, TreeBatch, plain_batch, tree_batch, tree_mask
+
+log = logging.getLogger(__name__)
+
+ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
+
+
+class Policy:
+    """A model as GRPO sees it.
+
+    `logprobs` gives ln p of every completion token at `temperature`, over the vocabulary without `banned` tokens:
+    exactly the distribution that the rollout engine samples from.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        backbone: Backbone,
+        *,
+        temperature: float,
+        banned: Sequence[int],
+        shared_prefix: bool = True,
+        autocast: torch.dtype | None = None,
+    ) -> None:
+        self.model, self.backbone = model, backbone
+        self.temperature, self.autocast = temperature, autocast
+        self.banned = torch.tensor(list(banned), dtype=torch.long)
+        self.shared_prefix = shared_prefix
+        if shared_prefix and (reason := self._unshareable()):
+            self._fall_back(reason)
+
+    def logprobs(self, groups: Sequence[TokenGroup]) -> Tensor:
+        """Log-probabilities in nats, float32, of all completion tokens of all groups in order: (sum of T_i,)."""
+        return self.shared_logprobs(groups) if self.shared_prefix else self.plain_logprobs(groups)
+
+    def shared_logprobs(self, groups: Sequence[TokenGroup]) -> Tensor:
+        """As `logprobs`, one tree row a group."""
+        batch = tree_batch(groups)
+        masks = self._tree_masks(batch)
+        return self._read(batch, attention_mask=masks, position_ids=batch.positions)
+
+    def plain_logprobs(self, groups: Sequence[TokenGroup]) -> Tensor:
+        """As `logprobs`, one plain row a completion through the model's own masks and positions: K times the prompts."""
+        batch = plain_batch(groups)
+        return self._read(batch, attention_mask=batch.mask.to(self.device), **self._to_device(batch.tokens))
+
+    @torch.no_grad()
+    def check_shared_prefix(self, groups: Sequence[TokenGroup]) -> float | None:
+        """Largest difference between the two ways on real inputs, in nats; falls back to plain rows if it is too large.
+
+        None where plain rows are in use already. In bfloat16 the two ways round differently, so the limit is wider.
+        """
+        if not self.shared_prefix:
+            return None
+        gap = float((self.shared_logprobs(groups) - self.plain_logprobs(groups)).abs().max())
+        limit = 1e-3 if self.autocast is None else 0.5
+        if not gap <= limit:
+            self._fall_back(f"its log-probabilities differ by {gap:.2g} nats from the full forward (limit {limit})")
+        return gap
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    def _read(self, batch: TreeBatch | PlainBatch, **inputs: object) -> Tensor:
+        """Forward, and the log-probability of each target from the logits that predict it."""
+        with torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None):
+            logits = self.model(
+                input_ids=batch.ids.to(self.device),
+                logits_to_keep=batch.logits_kept,
+                use_cache=False,
+                **self._to_device(batch.vision),
+                **inputs,
+            ).logits
+        return token_logprobs(
+            logits[:, -batch.logits_kept :],
+            batch.row.to(self.device),
+            batch.logit.to(self.device),
+            batch.target.to(self.device),
+            self.temperature,
+            self.banned.to(self.device),
+        )
+
+    def _tree_masks(self, batch: TreeBatch) -> Tensor | dict[str, Tensor]:
+        """The tree's attention mask; where kinds of layers differ, one for each kind."""
+        config = self.model.config.get_text_config()
+        kinds = _layer_kinds(config)
+        image_tokens = None
+        if self.backbone.bidirectional_images:
+            image_tokens = torch.isin(batch.ids, torch.tensor(sorted(self.backbone.placeholder_ids())))
+        masks = {
+            kind: self._mask_values(
+                tree_mask(batch, config.sliding_window if kind == "sliding_attention" else None, image_tokens)
+            )
+            for kind in sorted(kinds)
+        }
+        needs_dict = self.backbone.bidirectional_images or len(masks) > 1
+        return masks if needs_dict else next(iter(masks.values()))
+
+    def _mask_values(self, attends: Tensor) -> Tensor:
+        """True/False for sdpa; added numbers for eager attention, which does not take booleans."""
+        attends = attends.to(self.device)
+        if self.model.config._attn_implementation != "eager":
+            return attends
+        dtype = self.autocast or self.model.dtype
+        return torch.zeros(attends.shape, dtype=dtype, device=self.device).masked_fill_(~attends, torch.finfo(dtype).min)
+
+    def _to_device(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {name: tensor.to(self.device, non_blocking=True) for name, tensor in tensors.items()}
+
+    def _unshareable(self) -> str | None:
+        """Why this model cannot take tree rows; None if it can."""
+        if stateful := _layer_kinds(self.model.config.get_text_config()) - ATTENTION_LAYERS:
+            return f"its layers of kind {', '.join(sorted(stateful))} carry state along a row"
+        if self.model.config._attn_implementation not in ("sdpa", "eager"):
+            return f"attention {self.model.config._attn_implementation!r} takes no mask of one's own"
+        if "logits_to_keep" not in inspect.signature(self.model.forward).parameters:
+            return "its forward has no logits_to_keep"
+        return None
+
+    def _fall_back(self, reason: str) -> None:
+        self.shared_prefix = False
+        log.warning(
+            "%s: prompts are computed once a completion, not once a group: %s", type(self.model).__name__, reason
+        )
+
+
+def token_logprobs(
+    logits_btv: Tensor, row: Tensor, place: Tensor, target: Tensor, temperature: float, banned: Tensor
+) -> Tensor:
+    """ln softmax(logits / temperature) of targets (N,), over the vocabulary without `banned`; float32."""
+    scaled = logits_btv.float() / temperature
+    if len(banned):
+        scaled = scaled.index_fill(-1, banned, -torch.inf)
+    return scaled[row, place, target] - scaled.logsumexp(-1)[row, place]
+
+
+def _layer_kinds(text_config: object) -> set[str]:
+    """Kinds of the text layers, as transformers names them."""
+    kinds = getattr(text_config, "layer_types", None)
+    if kinds is None:
+        return {"sliding_attention" if getattr(text_config, "sliding_window", None) else "full_attention"}
+    return set(kinds)

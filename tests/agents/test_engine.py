@@ -1,0 +1,65 @@
+"""Sampling: one noise, one result, whatever the batch; and the distribution is the policy's."""
+
+from __future__ import annotations
+
+import torch
+
+from mmcorl.agents import contract
+from mmcorl.agents.agent import sampling_noise
+from mmcorl.config import RolloutsConfig
+from mmcorl.problems import Problem
+
+
+def test_noise_is_a_function_of_its_key():
+    a, b = sampling_noise((0, 3, "p"), 2, 4), sampling_noise((0, 3, "p"), 2, 4)
+    assert torch.equal(a, b) and a.shape == (2, 4) and a.min() >= 0 and a.max() < 1
+    assert not torch.equal(a, sampling_noise((0, 4, "p"), 2, 4))
+
+
+def test_small_batches_give_the_completions_of_one_large(tiny_agent):
+    problems = contract.sample_problems(images=True)
+    large = tiny_agent("qwen2_5_vl").rollout(problems, samples=3, max_tokens=8, noise_key=(1,))
+    agent = tiny_agent("qwen2_5_vl", rollouts=RolloutsConfig(batch_tokens=1))
+    small = agent.rollout(problems, samples=3, max_tokens=8, noise_key=(1,))
+    assert [[c.token_ids for c in g.completions] for g in large] == [[c.token_ids for c in g.completions] for g in small]
+
+
+def test_rows_that_stop_leave_the_others_unchanged(tiny_agent):
+    """With frequent stops, every completion still is what the policy says of it."""
+    agent = tiny_agent("llama")
+    problems = [Problem(str(i), f"What is {i} + {i}?") for i in range(4)]
+    with torch.no_grad():
+        agent.model.get_output_embeddings().weight[agent.engine.stop_ids[0]] *= 4
+        groups = agent.rollout(problems, samples=8, max_tokens=24, noise_key=("s",))
+        lengths = {len(c.token_ids) for g in groups for c in g.completions}
+        token_groups = [
+            contract.TokenGroup(agent.encode(g.problem), [torch.tensor(c.token_ids) for c in g.completions])
+            for g in groups
+        ]
+        policy = agent.policy.logprobs(token_groups)
+    assert len(lengths) > 3
+    sampled = torch.tensor([x for g in groups for c in g.completions for x in c.logprobs])
+    assert torch.allclose(policy, sampled, atol=1e-4)
+    for group in groups:
+        for completion in group.completions:
+            assert completion.finished == (completion.token_ids[-1] in agent.engine.stop_ids.tolist())
+
+
+def test_first_tokens_follow_the_model_distribution(tiny_agent):
+    agent = tiny_agent("qwen2")
+    problem = Problem("p", "What is 2 + 3?")
+    prompt = agent.encode(problem)
+    [group] = agent.rollout([problem], samples=4000, max_tokens=1, noise_key=(0,))
+    with torch.no_grad():
+        expected = agent.model(input_ids=prompt.ids[None]).logits[0, -1].softmax(-1)
+    drawn = torch.bincount(torch.tensor([c.token_ids[0] for c in group.completions]), minlength=len(expected)) / 4000
+    likely = expected > 0.01
+    error = (drawn - expected)[likely].abs()
+    assert likely.sum() > 3
+    assert (error < 5 * (expected * (1 - expected) / 4000)[likely].sqrt()).all()
+
+
+def test_generation_leaves_the_model_in_training_mode(tiny_agent):
+    agent = tiny_agent("qwen3")
+    agent.rollout([Problem("p", "2?")], samples=1, max_tokens=2, noise_key=None)
+    assert agent.model.training

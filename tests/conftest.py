@@ -1,0 +1,45 @@
+"""Tiny real models, made once a test session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmcorl.agents.agent import Agent
+from mmcorl.agents.tiny import make_tiny
+from mmcorl.config import AgentConfig, RolloutsConfig
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`tiny_folder(family)`: a random tiny model of that family; do not write into it."""
+    root, made = tmp_path_factory.mktemp("tiny"), {}
+
+    def folder(family: str) -> Path:
+        if family not in made:
+            made[family] = make_tiny(family, root / family, seed=0)
+        return made[family]
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_agent(tiny_folder: Callable[[str], Path]) -> Callable[..., Agent]:
+    """`tiny_agent(family, **agent settings)`: a fresh agent on a tiny model, weights wide enough to have opinions."""
+
+    def load(family: str, rollouts: RolloutsConfig = RolloutsConfig(), **settings: object) -> Agent:
+        config = AgentConfig.model_validate({"model": str(tiny_folder(family)), **settings})
+        agent = Agent.load(family, config, rollouts=rollouts)
+        generator = torch.Generator().manual_seed(1)
+        with torch.no_grad():
+            for parameter in agent.model.parameters():
+                if parameter.dim() > 1:
+                    parameter.normal_(std=0.1, generator=generator)
+        return agent
+
+    return load

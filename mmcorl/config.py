@@ -1,0 +1,334 @@
+"""The whole run as one typed, documented, validated tree.
+
+The docstring under each field is its documentation, also in `docs/configuration.md`. `config_loading` reads YAML
+into it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+_AGENT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # names files, keys and command-line overrides
+_AGENT_NAME_RULE = "an agent's name is letters, digits, `_` and `-`, and starts with a letter"
+
+
+class Section(BaseModel):
+    """A part of the tree. Unknown keys and values of the wrong type are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class RunConfig(Section):
+    name: str = "run"
+    """Name of the run; its folder is `dir/name`."""
+    dir: Path = Path("runs")
+    """Folder that holds the folders of runs."""
+    seed: int = 0
+    """Seeds the order of the problems and the sampling noise of every agent."""
+    steps: int = Field(default=100, ge=1)
+    """Optimiser steps of each agent."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads shared by all agents on this machine; null takes every core."""
+
+
+class ColumnsConfig(Section):
+    id: str | None = "id"
+    """Column with the problem's id; where the file has none, or with null, rows are numbered from 0."""
+    question: str = "question"
+    """Column with the question text; every `<image>` in it marks the place of an image."""
+    images: str | None = "images"
+    """Column with one image or a list: paths (relative to the file), encoded bytes or images. May be absent; null
+    leaves images out."""
+    choices: str | None = "choices"
+    """Column with the list of option texts. May be absent, and is empty for open questions; null asks all as open."""
+    answer: str | None = "answer"
+    """Column with the gold answer. May be absent or null; training without labels never reads it."""
+    kind: str | None = "kind"
+    """Column with the answer kind. Where the file has none: `choice` for rows with choices, else `math`."""
+
+
+class ScenesConfig(Section):
+    tasks: tuple[Literal["count", "compare", "add", "chart"], ...] = ("count",)
+    """What the rendered problems ask; they take turns."""
+    size: int = Field(default=720, ge=1)
+    """Number of problems."""
+    seed: int = 0
+    """Seed of the images and questions; use different seeds for training and evaluation."""
+    choice_share: float = Field(default=0.0, ge=0, le=1)
+    """Share of problems asked as multiple choice."""
+    image_size: int = Field(default=84, ge=28)
+    """Width and height of the images in pixels."""
+
+
+class DataConfig(Section):
+    path: str | None = None
+    """A prepared folder, a JSONL, JSON or Parquet file, or a `save_to_disk` folder."""
+    scenes: ScenesConfig | None = None
+    """Instead of a path: the built-in rendered scenes."""
+    columns: ColumnsConfig = ColumnsConfig()
+    """Names of the columns of a local file."""
+    limit: int | None = Field(default=None, ge=1)
+    """Use only the first so many problems."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DataConfig:
+        if (self.path is None) == (self.scenes is None):
+            raise ValueError("set exactly one of `path` and `scenes`; leave the other out or make it null")
+        return self
+
+
+class PromptConfig(Section):
+    system: str | None = None
+    """System message; null for none. Models whose template has no system turn get it before the question."""
+    instruction: str = "Think step by step, then put your final answer in \\boxed{}."
+    """Added after the question and its options."""
+    option_format: str = "{letter}. {text}"
+    """How one option of a multiple-choice problem is written, a line each."""
+
+
+class ImagesConfig(Section):
+    min_pixels: int = Field(default=56 * 56, ge=1)
+    """Images with fewer pixels are enlarged to this, keeping their shape."""
+    max_pixels: int = Field(default=1024 * 1024, ge=1)
+    """Images with more pixels are reduced to this, keeping their shape. Applied once, before any model's processor."""
+    tiling: bool = False
+    """Let InternVL cut an image into tiles: finer detail, up to 13 times the image tokens."""
+
+    @model_validator(mode="after")
+    def _room_between(self) -> ImagesConfig:
+        if self.min_pixels > self.max_pixels:
+            raise ValueError(f"min_pixels={self.min_pixels} is above max_pixels={self.max_pixels}")
+        return self
+
+
+class RolloutsConfig(Section):
+    problems_per_step: int = Field(default=16, ge=1)
+    """Problems that every agent answers in one step (the whole agent, over all its ranks)."""
+    per_problem: int = Field(default=8, ge=1)
+    """Completions an agent samples for each problem (K)."""
+    max_tokens: int = Field(default=1024, ge=1)
+    """Longest completion, in tokens."""
+    max_prompt_tokens: int = Field(default=4096, ge=1)
+    """Longest prompt, image tokens included. A longer one is refused with its id; prompts are never cut."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Sampling temperature in training; log-probabilities are taken at the same one."""
+    batch_tokens: int = Field(default=65536, ge=1)
+    """Most tokens (prompt once, plus K completions of `max_tokens`) the transformers engine holds in one batch."""
+
+
+class AgentConfig(Section):
+    model: str
+    """A local folder or a hub id, loaded with `from_pretrained`."""
+    ranks: int = Field(default=1, ge=1)
+    """Data-parallel processes of this agent."""
+    devices: tuple[int, ...] | None = None
+    """GPU index of each rank; null lets agents share the first GPU, or the CPU where there is none."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Type of the forward pass; weights and optimiser state stay float32."""
+    freeze: tuple[Literal["vision", "projector", "text"], ...] = ()
+    """Parts of the model that are not trained."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, about a third more time."""
+    attention: Literal["sdpa", "eager"] = "sdpa"
+    """Attention implementation of transformers."""
+    shared_prefix: Literal["auto", "off"] = "auto"
+    """Compute each prompt with its image once per group (auto), or repeat it for every completion (off)."""
+    batch_tokens: int = Field(default=16384, ge=1)
+    """Most tokens in one micro-batch of the update; a group is never split, a larger one goes alone."""
+    seed_offset: int = 0
+    """Added to the run's seed for this agent's sampling noise."""
+
+    @field_validator("shared_prefix", mode="before")
+    @classmethod
+    def _yaml_reads_off_as_false(cls, value: Any) -> Any:
+        return "off" if value is False else value
+
+    @model_validator(mode="after")
+    def _a_device_for_each_rank(self) -> AgentConfig:
+        if self.devices is not None and len(self.devices) != self.ranks:
+            raise ValueError(
+                f"devices={list(self.devices)} names {len(self.devices)} GPUs for ranks={self.ranks}; "
+                "give one for each rank, or null"
+            )
+        return self
+
+
+class CohortConfig(Section):
+    topology: Literal["ring", "self", "peers", "all"] = "ring"
+    """Who supervises whom: each agent its successor (ring), itself (self), or the majority of the others or of all."""
+    threshold: float = Field(default=0.0, ge=0, le=1)
+    """A vote whose share of the parsed answers is below this elects nothing."""
+    ties: Literal["first", "abstain"] = "first"
+    """A tie elects the answer met first (as in the paper's release) or nothing."""
+    store: str = "tcp://127.0.0.1:0"
+    """Where ballots meet: `tcp://host:port` (port 0 picks a free one) or `file:///path` on a shared file system."""
+    dead_after: float = Field(default=20.0, gt=0)
+    """Seconds without a sign of life after which a peer is reported lost."""
+
+
+class RewardConfig(Section):
+    rule: Literal["peer_vote", "self_vote", "gold"] = "peer_vote"
+    """What a completion is rewarded for: the peer's vote (Co-RL), the agent's own (TTRL), or the labelled answer."""
+
+
+class LossConfig(Section):
+    kind: Literal["grpo", "bnpo", "dr_grpo", "dapo"] = "dapo"
+    """How token losses become one number; all but bnpo are independent of how the batch is cut."""
+    scale: Literal["group", "batch", "none"] = "group"
+    """Divide advantages by the group's standard deviation, the batch's, or not at all."""
+    clip_low: float = Field(default=0.2, ge=0)
+    """Probability ratios are clipped below 1 minus this."""
+    clip_high: float = Field(default=0.2, ge=0)
+    """Probability ratios are clipped above 1 plus this."""
+    beta: float = Field(default=0.0, ge=0)
+    """Weight of the KL divergence (k3) to the starting weights; 0 loads no reference model."""
+    updates_per_rollout: int = Field(default=1, ge=1)
+    """Optimiser updates on each batch of rollouts, each on an equal share of its problems."""
+    bnpo_completions: int = Field(default=1, ge=1)
+    """Completions over which bnpo takes its token mean; the local batch size of the run to be reproduced."""
+    sampler_correction: Literal[
+        "none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"
+    ] = "token_truncate"
+    """Importance weight between the sampler and the policy."""
+    sampler_cap: float = Field(default=3.0, gt=0)
+    """Largest importance weight; larger ones are cut to it (truncate) or to zero (mask)."""
+    mask_truncated: bool = False
+    """Leave completions that never stopped out of the loss."""
+
+
+class OptimizerConfig(Section):
+    lr: float = Field(default=1e-6, gt=0)
+    """Peak learning rate."""
+    betas: tuple[float, float] = (0.9, 0.95)
+    """AdamW's decay rates."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    """AdamW's weight decay."""
+    clip_norm: float = Field(default=1.0, gt=0)
+    """Largest global gradient norm."""
+    schedule: Literal["constant", "cosine", "linear"] = "cosine"
+    """Shape of the learning rate after the warm-up."""
+    warmup_share: float = Field(default=0.03, ge=0, lt=1)
+    """Share of the steps in which the learning rate rises."""
+    final_share: float = Field(default=0.1, ge=0, le=1)
+    """Learning rate at the end of a cosine schedule, as a share of the peak."""
+
+
+class EvaluationConfig(Section):
+    every: int = Field(default=50, ge=0)
+    """Evaluate on `data.eval` before the first step, every so many steps and after the last; 0 never does, and is
+    the default of a run without `data.eval`."""
+    samples: int = Field(default=8, ge=0)
+    """Sampled answers a problem for avg@k, beside the greedy one; 0 takes the greedy one only."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Temperature of those samples."""
+
+
+class CheckpointsConfig(Section):
+    every: int = Field(default=50, ge=1)
+    """Save every so many steps, and after the last."""
+    keep: int = Field(default=2, ge=2)
+    """Checkpoints kept of each agent, the best one not counted."""
+    best_by: Literal["accuracy", "agreement"] = "accuracy"
+    """Best checkpoint: highest held-out greedy accuracy, or (label-free) agreement with the supervising vote, which
+    is the default of a run without evaluation."""
+
+
+class LoggingConfig(Section):
+    trackers: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ()
+    """Experiment trackers that get the metrics beside the run's own JSONL."""
+    completions: bool = True
+    """Write every completion with its answer, votes and reward to the run's folder."""
+
+
+class DataSplits(Section):
+    train: DataConfig
+    """Problems to train on; their gold answers stay unread unless `reward.rule=gold`."""
+    eval: DataConfig | None = None
+    """Held-out problems with gold answers."""
+
+
+class Config(Section):
+    """One run of one cohort."""
+
+    run: RunConfig = RunConfig()
+    """Its name, folder and length."""
+    agents: dict[str, AgentConfig]
+    """The models of the cohort by name, in ring order; null takes out an agent that a `base` file names."""
+    data: DataSplits
+    """What they train on and are evaluated on."""
+    prompt: PromptConfig = PromptConfig()
+    """What is said around each question."""
+    images: ImagesConfig = ImagesConfig()
+    """Sizes of images."""
+    rollouts: RolloutsConfig = RolloutsConfig()
+    """How completions are sampled."""
+    cohort: CohortConfig = CohortConfig()
+    """Who supervises whom, how votes are counted and where agents meet."""
+    reward: RewardConfig = RewardConfig()
+    """What completions are rewarded for."""
+    loss: LossConfig = LossConfig()
+    """From rewards to the loss."""
+    optimizer: OptimizerConfig = OptimizerConfig()
+    """AdamW and its schedule."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """Held-out evaluation while training."""
+    checkpoints: CheckpointsConfig = CheckpointsConfig()
+    """What is saved, and what counts as best."""
+    logging: LoggingConfig = LoggingConfig()
+    """Where metrics and completions go."""
+
+    @model_validator(mode="after")
+    def _defaults_without_evaluation(self) -> Config:
+        """A run without held-out problems asks for no evaluation, and cannot choose its best by it."""
+        if self.data.eval is None:
+            self._default("evaluation", every=0)
+        if self.evaluation.every == 0:
+            self._default("checkpoints", best_by="agreement")
+        return self
+
+    def _default(self, name: str, **values: Any) -> None:
+        section: Section = getattr(self, name)
+        unset = {key: value for key, value in values.items() if key not in section.model_fields_set}
+        object.__setattr__(self, name, section.model_copy(update=unset))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Config:
+        if problems := [*self._agent_problems(), *self._evaluation_problems()]:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _agent_problems(self) -> list[str]:
+        problems = []
+        if not self.agents:
+            problems.append("agents is empty; name at least one, as in agents.first.model=PATH")
+        if len(self.agents) == 1 and self.cohort.topology != "self":
+            problems.append(
+                f"cohort.topology={self.cohort.topology} needs two agents and there is one ({next(iter(self.agents))}); "
+                "set cohort.topology=self or add an agent"
+            )
+        rollouts, updates = self.rollouts.problems_per_step, self.loss.updates_per_rollout
+        for name, agent in self.agents.items():
+            if not _AGENT_NAME.fullmatch(name):
+                problems.append(f"agents.{name}: {_AGENT_NAME_RULE}")
+            if rollouts % (agent.ranks * updates):
+                problems.append(
+                    f"rollouts.problems_per_step={rollouts} does not divide evenly into agents.{name}.ranks={agent.ranks} "
+                    f"x loss.updates_per_rollout={updates}; make it a multiple of {agent.ranks * updates}"
+                )
+        return problems
+
+    def _evaluation_problems(self) -> list[str]:
+        problems = []
+        if self.evaluation.every and self.data.eval is None:
+            problems.append(
+                f"evaluation.every={self.evaluation.every} needs held-out problems; set data.eval or evaluation.every=0"
+            )
+        if self.checkpoints.best_by == "accuracy" and not self.evaluation.every:
+            problems.append(
+                "checkpoints.best_by=accuracy needs evaluation; set evaluation.every or checkpoints.best_by=agreement"
+            )
+        return problems

@@ -32,7 +32,7 @@ REPEATS = 5
 
 def main() -> None:
     disable_progress_bar()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--family", default="qwen2_5_vl")
     parser.add_argument("--problems", type=int, default=24)
     parser.add_argument("--samples", type=int, default=8, help="completions a problem (K)")
@@ -48,7 +48,9 @@ def main() -> None:
             return
         compare(agent, groups)
     for way in ("plain", "shared"):
-        out = subprocess.run([sys.executable, __file__, *sys.argv[1:], "--memory", way], capture_output=True, check=True)
+        out = subprocess.run(
+            [sys.executable, __file__, *sys.argv[1:], "--memory", way], capture_output=True, check=True
+        )
         print(f"  peak memory of one update, {way:6}: {float(out.stdout):7.1f} MB")
 
 
@@ -60,7 +62,9 @@ def setting(arguments: argparse.Namespace, folder: Path) -> tuple[Agent, list[To
         "bench", AgentConfig(model=str(model)), images=ImagesConfig(max_pixels=size**2),
         rollouts=RolloutsConfig(max_tokens=arguments.tokens),
     )  # fmt: skip
-    pixels = torch.randint(0, 255, (arguments.problems, size, size, 3), generator=torch.Generator().manual_seed(0))
+    pixels = torch.randint(
+        0, 255, (arguments.problems, size, size, 3), generator=torch.Generator().manual_seed(0)
+    )
     problems = [
         Problem(str(i), "How many red shapes are there?", (Image.fromarray(image.byte().numpy()),))
         for i, image in enumerate(pixels)
@@ -96,14 +100,20 @@ def compare(agent: Agent, groups: list[TokenGroup]) -> None:
     best = {way: min(taken) for way, taken in seconds.items()}
     largest = max(float(g.abs().max()) for g in gradients["plain"].values())
     gradient_gap = max(float((gradients["shared"][n] - g).abs().max()) for n, g in gradients["plain"].items())
-    images = int(torch.isin(groups[0].prompt.ids, torch.tensor(sorted(agent.backbone.placeholder_ids()))).sum())
+    images = int(
+        torch.isin(groups[0].prompt.ids, torch.tensor(sorted(agent.backbone.placeholder_ids()))).sum()
+    )
     print(
         f"{type(agent.model).__name__}, {sum(p.numel() for p in agent.model.parameters()) / 1e6:.2f} M parameters: "
         f"{len(groups)} prompts of {len(groups[0].prompt.ids)} tokens ({images} image), K = {len(groups[0].completions)}, "
         f"{max(len(c) for g in groups for c in g.completions)} new tokens, one thread, float32"
     )
-    print(f"  plain {best['plain']:.3f} s   shared {best['shared']:.3f} s   ratio {best['plain'] / best['shared']:.1f}x")
-    print(f"  largest log-prob difference {float((logprobs['shared'] - logprobs['plain']).abs().max()):.1e} nats")
+    print(
+        f"  plain {best['plain']:.3f} s   shared {best['shared']:.3f} s   ratio {best['plain'] / best['shared']:.1f}x"
+    )
+    print(
+        f"  largest log-prob difference {float((logprobs['shared'] - logprobs['plain']).abs().max()):.1e} nats"
+    )
     print(f"  largest gradient difference {gradient_gap:.1e}, of a largest gradient of {largest:.1e}")
 
 

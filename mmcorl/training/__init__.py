@@ -1,0 +1,1 @@
+"""Training a cohort: the step, and everything around it."""

@@ -1,0 +1,159 @@
+"""From a configuration to running agents, and back: start them, watch them, stop all of them when one fails."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+
+from mmcorl.config import Config
+from mmcorl.config_loading import load_config, to_yaml
+from mmcorl.errors import MmcorlError
+from mmcorl.training import checkpoints, starting, workers
+from mmcorl.training.folders import RunFolder, write_whole
+from mmcorl.training.live import LiveView
+from mmcorl.training.rendezvous import meet
+from mmcorl.training.workers import EXIT_PEER_LOST, Worker
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+
+_TICK_SECONDS = 0.1
+_BLAME_SECONDS = 2.0
+"""How long to wait, when an agent ends because it lost a peer, for the death that it is about."""
+
+
+def launch(
+    config: Config,
+    *,
+    agents: Sequence[str] | None = None,
+    store: str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    worker_module: str = "mmcorl.cli.train",
+) -> int:
+    """Train the agents of `config` on this machine until the last step. Returns the exit code of the command.
+
+    `agents` (all by default) are those that run here; the others are started elsewhere with the same `store`
+    (default `cohort.store`), which the launcher of the cohort's first agent hosts. `worker_module` is what each
+    process runs. 0 is a finished run, 1 a failed one, 130 one that was interrupted. Raises MmcorlError, before
+    anything is written, when the run cannot start.
+    """
+    names = tuple(agents or config.agents)
+    folder = RunFolder.of(config)
+    if resume:
+        if not folder.config.exists():
+            raise MmcorlError(f"{folder.path} holds no run to resume; start it without --resume")
+        starting.require_same(load_config(folder.config), config)
+    elif not overwrite:
+        starting.require_new(config, names)
+
+    with ExitStack() as stack:
+        meeting = stack.enter_context(meet(config, names, store or config.cohort.store, resume))
+        step = meeting.resume_step
+        if resume and step is None:
+            raise MmcorlError(
+                f"{folder.path} has no checkpoint that all agents completed; start again with --overwrite"
+            )
+        if step is not None and step >= config.run.steps:
+            print(f"{folder.path} is complete: step {step} of {config.run.steps}")
+            return 0
+        stack.enter_context(starting.locked(folder, names))
+        if step is None:
+            starting.clear(config, names)
+        else:
+            for name in names:
+                checkpoints.drop_after(folder.checkpoints(name), step)
+        for name in names:
+            folder.checkpoints(name).mkdir(exist_ok=True)  # tells peers that this agent's are on this machine
+        write_whole(folder.config, to_yaml(config))
+
+        started = time.monotonic()
+        interrupts = stack.enter_context(_interrupts())
+        crew = workers.start(config, names, meeting.url, meeting.attempt, step, worker_module)
+        try:
+            with LiveView(config, names) as view:
+                failed = _watch(crew, view, interrupts)
+        finally:
+            workers.stop(crew)
+        code = _report(config, names, failed, interrupted=bool(interrupts))
+        note = {"from_step": step or 0, "seconds": time.monotonic() - started, "code": code}
+        with folder.launches.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(note) + "\n")
+        if code == 0:
+            meeting.part()
+    return code
+
+
+def _watch(crew: Sequence[Worker], view: LiveView, interrupts: Sequence[int]) -> list[Worker]:
+    """Until all have finished, or one has failed or had to be killed. Returns those that failed, the cause first."""
+    answered = 0
+    while any(worker.code is None for worker in crew):
+        if _failed(crew):
+            break
+        if len(interrupts) > answered:
+            answered = len(interrupts)
+            if answered > 1:
+                return []
+            view.say("finishing this step, then saving; Ctrl-C again stops at once")
+            for worker in crew:
+                if worker.rank == 0 and worker.code is None:
+                    worker.process.terminate()
+        view.update()
+        time.sleep(_TICK_SECONDS)
+    failed = _blame(crew)
+    if interrupts:
+        # A worker that has not begun its first step ends by the very signal that asks it to finish.
+        return [worker for worker in failed if worker.code not in (-signal.SIGTERM, EXIT_PEER_LOST)]
+    return failed
+
+
+def _failed(crew: Sequence[Worker]) -> list[Worker]:
+    return [worker for worker in crew if worker.code not in (None, 0)]
+
+
+def _blame(crew: Sequence[Worker]) -> list[Worker]:
+    """The failed workers, those that did not merely lose a peer first; the cause may take a moment to end."""
+    deadline = time.monotonic() + _BLAME_SECONDS
+    while {worker.code for worker in _failed(crew)} == {EXIT_PEER_LOST} and time.monotonic() < deadline:
+        time.sleep(_TICK_SECONDS)
+    return sorted(_failed(crew), key=lambda worker: worker.code == EXIT_PEER_LOST)
+
+
+def _report(config: Config, names: Sequence[str], failed: Sequence[Worker], *, interrupted: bool) -> int:
+    """Say how the run ended, and return the exit code."""
+    folder = RunFolder.of(config)
+    saved = checkpoints.common_step(folder.checkpoints(name) for name in names)
+    if not failed and (not interrupted or saved == config.run.steps):
+        print(f"{folder.path} is complete: {config.run.steps} steps")
+        return 0
+    advice = (
+        "nothing is saved yet" if saved is None else f"step {saved} is saved; --resume continues from there"
+    )
+    if not failed:
+        print(f"{folder.path} was interrupted: {advice}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    others = [name for name in names if name != failed[0].agent]
+    stopped = f"\n{', '.join(others)} stopped." if others else ""
+    print(f"error: {failed[0].last_words()}{stopped}\n{folder.path}: {advice}", file=sys.stderr)
+    return EXIT_FAILED
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """A list that grows by one with every Ctrl-C and SIGTERM, instead of their usual effect."""
+    received: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,224 @@
+"""Learner: rollouts and advantages in, optimiser updates out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from transformers import get_scheduler
+
+from mmcorl.agents.agent import Agent
+from mmcorl.agents.batches import TokenGroup
+from mmcorl.agents.policy import Policy
+from mmcorl.config import LossConfig, OptimizerConfig
+from mmcorl.errors import MmcorlError
+from mmcorl.problems import Completion, RolloutGroup
+from mmcorl.training import grpo
+from mmcorl.training.optimizer_state import load_optimizer, save_optimizer
+from mmcorl.training.world import World
+
+
+@dataclass(frozen=True)
+class LiveGroup:
+    """The completions of one group that carry gradient, in order, with the advantage and loss weight (n,) of each."""
+
+    group: TokenGroup
+    completions: tuple[Completion, ...]
+    advantages: Tensor
+    weights: Tensor
+
+    @property
+    def row_tokens(self) -> int:
+        """Length of the group's tree row."""
+        return len(self.group.prompt.ids) + sum(len(c) for c in self.group.completions)
+
+
+class Learner:
+    """AdamW on one agent's policy.
+
+    Every completion brings its weight in the loss, taken from the full batch over all ranks, and gradients are summed
+    over micro-batches and ranks. So an update is the same however the batch is cut, and groups and completions
+    without advantage cost no forward at all.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        world: World,
+        loss: LossConfig,
+        optimizer: OptimizerConfig,
+        *,
+        total_updates: int,
+        batch_tokens: int,
+        reference: Policy | None = None,
+    ) -> None:
+        self.agent, self.world, self.loss, self.reference = agent, world, loss, reference
+        self.clip_norm, self.batch_tokens = optimizer.clip_norm, batch_tokens
+        self.parameters = [p for p in agent.model.parameters() if p.requires_grad]
+        if not self.parameters:
+            raise MmcorlError(
+                f"agents.{agent.name}.freeze names every part of the model; nothing is left to train"
+            )
+        self.optimizer = torch.optim.AdamW(
+            self.parameters, lr=optimizer.lr, betas=optimizer.betas, weight_decay=optimizer.weight_decay
+        )
+        self.learning_rate = _learning_rate(optimizer, total_updates)
+
+    def learn(
+        self, rollouts: Sequence[RolloutGroup], advantages: Tensor, weights: Tensor, updates_done: int
+    ) -> dict[str, float]:
+        """`loss.updates_per_rollout` updates, each on an equal share of this rank's groups (B).
+
+        `advantages` and `weights` are (B, K); completions of weight 0 are left out. `updates_done` counts those of
+        earlier steps. Returns the metrics of these updates, the same on every rank.
+        """
+        n_shares = self.loss.updates_per_rollout
+        size = len(rollouts) // n_shares
+        live = [self._live(*row) for row in zip(rollouts, advantages, weights, strict=True)]
+        shares = [[g for g in live[i * size : (i + 1) * size] if g is not None] for i in range(n_shares)]
+        # With one share the policy that sampled is the one that learns; otherwise it is kept before it changes.
+        batches = [
+            [(b, self._now(b) if n_shares > 1 else None) for b in self._batches(share)] for share in shares
+        ]
+        totals = [self._update(batch, updates_done + i) for i, batch in enumerate(batches)]
+        return {name: sum(total[name] for total in totals) / n_shares for name in totals[0]}
+
+    def save(self, folder: Path) -> None:
+        """Write the optimiser's state into a checkpoint's folder."""
+        save_optimizer(
+            self.optimizer, dict(self.agent.model.named_parameters()), folder / "optimizer.safetensors"
+        )
+
+    def load(self, folder: Path) -> None:
+        """Take up the optimiser's state of a checkpoint."""
+        load_optimizer(
+            self.optimizer, dict(self.agent.model.named_parameters()), folder / "optimizer.safetensors"
+        )
+
+    def _update(
+        self, batches: Sequence[tuple[list[LiveGroup], Tensor | None]], update: int
+    ) -> dict[str, float]:
+        """Gradients of every micro-batch, summed over ranks, clipped, and one step of AdamW."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate(update)
+        self.optimizer.zero_grad()
+        sums = torch.zeros(len(_STATISTICS), device=self.world.device)
+        for groups, old in batches:
+            loss, statistics = self._loss(groups, old)
+            loss.backward()
+            sums += statistics
+        for parameter in self.parameters:
+            if parameter.grad is None:  # frozen by chance: no live completion reached it on this rank
+                parameter.grad = torch.zeros_like(parameter)
+        self.world.sum([parameter.grad for parameter in self.parameters if parameter.grad is not None])
+        self.world.sum([sums])
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.clip_norm)
+        if not torch.isfinite(norm):
+            raise MmcorlError(
+                f"the gradient of agent {self.agent.name} is not finite; lower optimizer.lr, or set "
+                f"agents.{self.agent.name}.dtype=float32"
+            )
+        self.optimizer.step()
+        total = dict(zip(_STATISTICS, sums.tolist(), strict=True))
+        tokens = max(total.pop("tokens"), 1.0)
+        means = {name: total[name] / tokens for name in ("ratio", "clipped", "sampler_weight", "kl")}
+        return {"loss": total["loss"], **means, "grad_norm": float(norm), "lr": self.learning_rate(update)}
+
+    def _loss(self, groups: Sequence[LiveGroup], old: Tensor | None) -> tuple[Tensor, Tensor]:
+        """This micro-batch's share of the loss, and sums over its tokens for the metrics."""
+        completions = [c for g in groups for c in g.completions]
+        logprobs = self._logprobs(self.agent.policy, groups)
+        device = logprobs.device
+        mask = _pad([torch.ones(len(c.token_ids), dtype=torch.bool) for c in completions]).to(device)
+        sampler = _pad([torch.tensor(c.logprobs) for c in completions]).to(device)
+        old = logprobs.detach() if old is None else old
+        correction = grpo.sampler_weights(
+            old, sampler, mask, self.loss.sampler_correction, self.loss.sampler_cap
+        )
+        reference = None
+        if self.reference is not None:
+            with torch.no_grad():
+                reference = self._logprobs(self.reference, groups)
+        losses = grpo.token_losses(
+            logprobs,
+            old,
+            torch.cat([g.advantages for g in groups]).to(device),
+            self.loss.clip_low,
+            self.loss.clip_high,
+            weights_it=correction,
+            reference_logprobs_it=reference,
+            beta=self.loss.beta,
+        )
+        loss = grpo.batch_loss(losses, mask, torch.cat([g.weights for g in groups]).to(device))
+        with torch.no_grad():
+            ratio = (logprobs - old).exp()
+            outside = (ratio < 1 - self.loss.clip_low) | (ratio > 1 + self.loss.clip_high)
+            kl = torch.zeros_like(logprobs) if reference is None else grpo.kl_k3(logprobs, reference)
+            per_token = torch.stack([torch.ones_like(ratio), ratio, outside.float(), correction, kl])
+            sums = torch.where(mask, per_token, 0.0).sum(dim=(1, 2))
+        return loss, torch.cat([loss.detach()[None], sums])
+
+    def _live(self, rollout: RolloutGroup, advantages: Tensor, weights: Tensor) -> LiveGroup | None:
+        """What of a group has gradient; with a KL term every completion has."""
+        keep = weights != 0
+        if self.reference is None:
+            keep = keep & (advantages != 0)
+        kept = keep.nonzero()[:, 0].tolist()
+        if not kept:
+            return None
+        completions = tuple(rollout.completions[k] for k in kept)
+        tokens = [torch.tensor(c.token_ids) for c in completions]
+        prompt = self.agent.encode(rollout.problem)
+        return LiveGroup(TokenGroup(prompt, tokens), completions, advantages[keep], weights[keep])
+
+    def _batches(self, groups: Sequence[LiveGroup]) -> Iterator[list[LiveGroup]]:
+        """Micro-batches of whole groups of like length, within `batch_tokens` as padded; a larger group goes alone."""
+        batch: list[LiveGroup] = []
+        for group in sorted(groups, key=lambda g: -g.row_tokens):
+            if batch and (len(batch) + 1) * batch[0].row_tokens > self.batch_tokens:
+                yield batch
+                batch = []
+            batch.append(group)
+        if batch:
+            yield batch
+
+    @torch.no_grad()
+    def _now(self, groups: Sequence[LiveGroup]) -> Tensor:
+        return self._logprobs(self.agent.policy, groups)
+
+    def _logprobs(self, policy: Policy, groups: Sequence[LiveGroup]) -> Tensor:
+        """Log-probabilities, a row for each completion, padded on the right."""
+        lengths = [len(c) for g in groups for c in g.group.completions]
+        return _pad(policy.logprobs([g.group for g in groups]).split(lengths))
+
+
+_STATISTICS = ("loss", "tokens", "ratio", "clipped", "sampler_weight", "kl")
+
+
+def _pad(rows: Sequence[Tensor]) -> Tensor:
+    return pad_sequence(list(rows), batch_first=True)
+
+
+def _learning_rate(config: OptimizerConfig, total_updates: int) -> Callable[[int], float]:
+    """The learning rate of update 0, 1, ... as a function, so that resuming needs no scheduler state."""
+    warmup = round(config.warmup_share * total_updates)
+    name, options = config.schedule, {}
+    if config.schedule == "cosine":
+        name, options = "cosine_with_min_lr", {"min_lr_rate": config.final_share}
+    elif config.schedule == "constant":
+        name = "constant_with_warmup"
+    # The scheduler is asked for its factor only; the optimiser it would write to is a stand-in.
+    scheduler = get_scheduler(
+        name,
+        torch.optim.SGD([torch.zeros(1)], lr=1.0),
+        num_warmup_steps=warmup,
+        num_training_steps=total_updates,
+        scheduler_specific_kwargs=options,
+    )
+    [factor] = scheduler.lr_lambdas  # pyright: ignore[reportAttributeAccessIssue]
+    # Update 0 already moves: the warm-up rises from 1 / warmup, where transformers' rises from 0.
+    return lambda update: config.lr * factor(min(update + 1, total_updates) if update < warmup else update)

@@ -1,0 +1,156 @@
+"""What a run writes down: JSON lines that survive a kill, and resume as if nothing had happened.
+
+Each agent has two files. `metrics.jsonl` has a line for every step (`"kind": "train"`) and every evaluation
+(`"kind": "eval"`); `completions.jsonl` has a line for every completion. A line is written whole and at once. A step's
+lines are written before its checkpoint, so a run that resumes at step N finds every line up to N, drops the later
+ones, and ends with the file that an uninterrupted run writes (seconds apart).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mmcorl.errors import MmcorlError
+from mmcorl.training.folders import write_whole
+
+if TYPE_CHECKING:
+    from accelerate.tracking import GeneralTracker
+
+Line = dict[str, Any]
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The records of a JSONL file; no file is no records.
+
+    A last line that a killed process could not finish is left out. Raises MmcorlError for damage anywhere else.
+    """
+    if not path.exists():
+        return []
+    whole = path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is empty, or a torn line
+    lines: list[Line] = []
+    for number, line in enumerate(whole, start=1):
+        try:
+            lines.append(json.loads(line))
+        except ValueError as error:
+            raise MmcorlError(
+                f"{path}, line {number} is not JSON ({error}); the file was changed or damaged"
+            ) from None
+    return lines
+
+
+def read_metrics(path: Path, kind: Literal["train", "eval"] | None = None) -> list[Line]:
+    """The records of a `metrics.jsonl`, of one kind if asked."""
+    return [line for line in read_lines(path) if kind is None or line["kind"] == kind]
+
+
+class StepLog:
+    """A JSONL file whose records have a `step`, open for appending.
+
+    `resume_step` None starts an empty file. A number keeps the records up to that step and drops the later ones in
+    one atomic replacement. `path` None writes nothing: the ranks of an agent other than its first.
+    """
+
+    def __init__(self, path: Path | None, resume_step: int | None = None) -> None:
+        self._file = None
+        if path is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = (
+            [] if resume_step is None else [line for line in read_lines(path) if line["step"] <= resume_step]
+        )
+        write_whole(path, "".join(map(_encode, kept)))
+        self._file = path.open("a", encoding="utf-8")
+
+    def append(self, records: Iterable[Line]) -> None:
+        """Write these records in one go and hand them to the operating system."""
+        if self._file is not None:
+            self._file.write("".join(map(_encode, records)))
+            self._file.flush()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class MetricsLog(StepLog):
+    """An agent's `metrics.jsonl`, forwarded to experiment trackers where some are given."""
+
+    def __init__(
+        self, path: Path | None, resume_step: int | None = None, trackers: Sequence[GeneralTracker] = ()
+    ) -> None:
+        super().__init__(path, resume_step)
+        self._trackers = trackers
+
+    def write(self, kind: Literal["train", "eval"], step: int, **values: Any) -> None:
+        """Record the values of one step or one evaluation. Values that are no finite number become null."""
+        record = {"kind": kind, "step": step, **values}
+        self.append([record])
+        numbers = {f"{kind}/{key}": value for key, value in values.items() if isinstance(value, int | float)}
+        for tracker in self._trackers:
+            tracker.log(numbers, step=step)
+
+    def close(self) -> None:
+        super().close()
+        for tracker in self._trackers:
+            tracker.finish()
+
+
+@dataclass(frozen=True)
+class CompletionRecord:
+    """One completion and what became of it. Votes and answers are canonical forms; None is an abstention."""
+
+    problem: str
+    text: str
+    answer: str | None
+    reward: float | None
+    vote: str | None
+    """What the supervisor elected."""
+    own_vote: str | None
+    """What the agent's own completions elected."""
+
+
+class CompletionsLog(StepLog):
+    """An agent's `completions.jsonl`."""
+
+    def write(self, step: int, records: Iterable[CompletionRecord]) -> None:
+        """Record all completions of one step."""
+        self.append({"step": step, **asdict(record)} for record in records)
+
+
+class Tail:
+    """Follows a JSONL file that another process writes: each call of `read` gives the records added since."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file_id: int | None = None
+        self._offset = 0
+
+    def read(self) -> tuple[bool, list[Line]]:
+        """New records, and whether they start the file anew because it was replaced (as a resumed run does)."""
+        try:
+            with self._path.open("rb") as file:
+                file_id = os.fstat(file.fileno()).st_ino
+                replaced = file_id != self._file_id
+                if replaced:
+                    self._file_id, self._offset = file_id, 0
+                file.seek(self._offset)
+                added = file.read()
+        except FileNotFoundError:
+            return False, []
+        complete = added[: added.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        return replaced, [json.loads(line) for line in complete.split(b"\n")[:-1]]
+
+
+def _encode(record: Line) -> str:
+    finite = {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in record.items()
+    }
+    return json.dumps(finite, ensure_ascii=False, allow_nan=False) + "\n"

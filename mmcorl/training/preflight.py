@@ -1,0 +1,76 @@
+"""What can be known to be wrong before a run begins, so that a mistake costs seconds and leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from itertools import islice
+from pathlib import Path
+
+from mmcorl.config import Config, DataConfig
+from mmcorl.data.images import load_image
+from mmcorl.data.loading import load_problems
+from mmcorl.errors import MmcorlError
+from mmcorl.training.trackers import require_trackers
+
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_DECODED = 256
+"""Images decoded of each data set: enough to find a wrong folder or format. `mmcorl-data` checks them all."""
+
+
+def require_ready(config: Config, agents: Collection[str] | None = None) -> None:
+    """Raise MmcorlError for a model, a data set or a tracker that cannot be used. Loads no model.
+
+    `agents` are those that run here (all by default); models of the others may lie on their own machines only.
+    """
+    for name in agents or config.agents:
+        require_model(config.agents[name].model, f"agents.{name}.model")
+    require_trackers(config)
+    n_train = _require_problems(config, config.data.train, "data.train", config.reward.rule == "gold")
+    if n_train < config.rollouts.problems_per_step:
+        raise MmcorlError(
+            f"data.train has {n_train} problems and rollouts.problems_per_step={config.rollouts.problems_per_step}; "
+            f"set it to {n_train} or less"
+        )
+    if config.data.eval is not None and config.evaluation.every:
+        _require_problems(config, config.data.eval, "data.eval", True)
+
+
+def require_model(model: str, setting: str) -> None:
+    """Raise MmcorlError when `model` is a path without a model. Hub ids are left to the hub."""
+    path = Path(model).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise MmcorlError(
+                f"{setting}={model} has no config.json; give a `save_pretrained` folder or a hub id"
+            )
+    elif path.exists():
+        raise MmcorlError(f"{setting}={model} is a file; give the folder that holds the model, or a hub id")
+    elif looks_like_a_path(model):
+        raise MmcorlError(f"{setting}={model} does not exist below {Path.cwd()}; give a folder or a hub id")
+
+
+def looks_like_a_path(model: str) -> bool:
+    """Whether a name that does not exist was meant as a path: no `owner/name`, or one whose owner is a folder here."""
+    return (
+        not _HUB_ID.fullmatch(model)
+        or model.startswith(".")
+        or ("/" in model and Path(model).parts[0] in _here())
+    )
+
+
+def _here() -> set[str]:
+    return {path.name for path in Path.cwd().iterdir() if path.is_dir()}
+
+
+def _require_problems(config: Config, data: DataConfig, setting: str, gold: bool) -> int:
+    """The number of problems. Built-in scenes are not drawn: nothing can be wrong with them."""
+    if data.scenes is not None:
+        return min(data.scenes.size, data.limit or data.scenes.size)
+    problems = load_problems(data, setting, require_gold=gold).problems
+    images = ((problem.id, image) for problem in problems for image in problem.images)
+    for problem_id, image in islice(images, _DECODED):
+        load_image(
+            image, config.images.max_pixels, config.images.min_pixels, f"{setting}: image of {problem_id}"
+        )
+    return len(problems)

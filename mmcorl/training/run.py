@@ -1,0 +1,240 @@
+"""The whole run of one agent: load, train, evaluate, save, leave."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import FrameType
+
+from transformers.utils.logging import disable_progress_bar
+
+from mmcorl.agents.agent import Agent
+from mmcorl.cohort.ballots import Vote
+from mmcorl.cohort.exchange import Exchange
+from mmcorl.cohort.store import open_store
+from mmcorl.config import Config
+from mmcorl.data.loading import LoadedData, load_problems
+from mmcorl.graders import Answer, Grader
+from mmcorl.rewards import rule_of
+from mmcorl.training import checkpoints
+from mmcorl.training.folders import RunFolder
+from mmcorl.training.heldout import evaluate
+from mmcorl.training.learner import Learner
+from mmcorl.training.loop import Step, Trainer, step_metrics
+from mmcorl.training.metrics import CompletionRecord, CompletionsLog, MetricsLog, read_metrics
+from mmcorl.training.trackers import open_trackers
+from mmcorl.training.world import World
+
+log = logging.getLogger(__name__)
+
+
+def run_agent(config: Config, name: str, *, store: str, attempt: str, resume_step: int | None) -> None:
+    """Train agent `name` of a cohort to the last step, or until one of the cohort is asked to stop.
+
+    `store` is where the cohort's ballots meet, `attempt` tells this start of the run from earlier ones, and
+    `resume_step` is the step to go on from, of which every agent has a checkpoint.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    disable_progress_bar()
+    with ExitStack() as stack:
+        world = World()
+        stack.callback(world.close)
+        train = load_problems(config.data.train)
+        heldout = (
+            load_problems(config.data.eval, "data.eval")
+            if config.data.eval and config.evaluation.every
+            else None
+        )
+        grader = stack.enter_context(Grader())
+        golds = {
+            p.id: grader.read(train.golds[p.id].answer, p) for p in train.problems if p.id in train.golds
+        }
+        exchange = None
+        if world.is_first:
+            opened, _ = open_store(store, is_host=False)
+            exchange = Exchange(
+                opened, list(config.agents), name,
+                run=config.run.name, attempt=attempt, dead_after=config.cohort.dead_after,
+            )  # fmt: skip
+            stack.enter_context(exchange)
+        trainer = load_trainer(config, name, world, train, golds, grader, exchange, resume_step)
+        gap = trainer.check_shared_prefix()
+        if gap is not None:
+            log.info("shared prefix: log-probabilities within %.1e nats of the full forward", gap)
+        run = _Run(trainer, heldout, golds, resume_step)
+        stack.callback(run.close)
+        if exchange is not None:
+            exchange.join(settings="")
+        run.train()
+        if exchange is not None:
+            exchange.leave()
+
+
+def load_trainer(
+    config: Config,
+    name: str,
+    world: World,
+    train: LoadedData,
+    golds: Mapping[str, Answer | None],
+    grader: Grader,
+    exchange: Exchange | None,
+    resume_step: int | None,
+) -> Trainer:
+    """The agent and its learner, from the start or from a checkpoint. Only the `gold` rule is given `golds`."""
+    settings = config.agents[name]
+    checkpoint = None
+    if resume_step is not None:
+        checkpoint = checkpoints.step_folder(RunFolder.of(config).checkpoints(name), resume_step)
+
+    def load(model: str) -> Agent:
+        source = settings.model_copy(update={"model": model})
+        return Agent.load(name, source, config.prompt, config.images, config.rollouts, world.device)
+
+    agent = load(str(checkpoint or settings.model))
+    reference = None
+    if config.loss.beta > 0:
+        start = load(settings.model)
+        start.model.requires_grad_(False)
+        reference = start.policy
+    learner = Learner(
+        agent,
+        world,
+        config.loss,
+        config.optimizer,
+        total_updates=config.run.steps * config.loss.updates_per_rollout,
+        batch_tokens=settings.batch_tokens,
+        reference=reference,
+    )
+    if checkpoint is not None:
+        learner.load(checkpoint / checkpoints.TRAINING)
+    rule = rule_of(config.reward.rule, golds if config.reward.rule == "gold" else {})
+    return Trainer(config, agent, learner, rule, train.problems, exchange, grader, world)
+
+
+class _Run:
+    """Steps, evaluations and checkpoints in their order, and the files they leave."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        heldout: LoadedData | None,
+        golds: Mapping[str, Answer | None],
+        resume_step: int | None,
+    ) -> None:
+        self.trainer, self.config, self.name = trainer, trainer.config, trainer.agent.name
+        self.heldout, self.golds, self.done = heldout, golds, resume_step or 0
+        self.first_step = self.done + 1
+        self.folder = RunFolder.of(self.config)
+        first = trainer.world.is_first
+        trackers = open_trackers(self.config, self.name, self.folder.agent(self.name)) if first else []
+        self.metrics = MetricsLog(self.folder.metrics(self.name) if first else None, resume_step, trackers)
+        self.completions = CompletionsLog(self.folder.completions(self.name) if first else None, resume_step)
+        self.stop = False
+        signal.signal(signal.SIGTERM, self._request_stop)
+
+    def train(self) -> None:
+        """From the step after the last to the end. What a step writes is on disk before its checkpoint is."""
+        if self.done == 0:
+            self._evaluate(0)
+        for number in range(self.first_step, self.config.run.steps + 1):
+            step = self.trainer.step(number, stop=self.stop)
+            self._record(step)
+            last = number == self.config.run.steps
+            accuracy = (
+                self._evaluate(number) if last or self._due(self.config.evaluation.every, number) else None
+            )
+            self._save(
+                number, accuracy, due=last or step.stop or self._due(self.config.checkpoints.every, number)
+            )
+            if step.stop:
+                log.info("stopped after step %d, as asked", number)
+                return
+
+    def close(self) -> None:
+        self.metrics.close()
+        self.completions.close()
+
+    def _record(self, step: Step) -> None:
+        """The step's metrics, and every completion with what became of it."""
+        self.metrics.write(
+            "train", step.number, **step_metrics(step, self.name, self.trainer.grader, self.golds)
+        )
+        if step.number == self.first_step and step.rollouts:
+            sample = step.rollouts[0]
+            log.info("a prompt of step %d:\n%s", step.number, self.trainer.agent.encode(sample.problem).text)
+            log.info("its first completion:\n%s", sample.completions[0].text)
+        if not self.config.logging.completions:
+            return
+        texts = self.trainer.world.gather([[c.text for c in group.completions] for group in step.rollouts])
+        own_votes = step.votes[self.name]
+        records = [
+            CompletionRecord(
+                problem=problem.id,
+                text=text,
+                answer=answer and answer.value,
+                reward=reward if step.rewards.labelled[i] else None,
+                vote=_value(step.supervising_votes[i]),
+                own_vote=_value(own_votes[i]),
+            )
+            for i, problem in enumerate(step.problems)
+            for text, answer, reward in zip(texts[i], step.answers[i], step.rewards.values[i], strict=True)
+        ]
+        self.completions.write(step.number, records)
+
+    def _evaluate(self, number: int) -> float | None:
+        """Held-out metrics, written down; the greedy accuracy."""
+        if self.heldout is None:
+            return None
+        values = evaluate(
+            self.trainer.agent,
+            self.heldout.problems,
+            self.heldout.golds,
+            self.trainer.grader,
+            self.trainer.world,
+            self.config.evaluation,
+            self.config.rollouts.max_tokens,
+            self.config.run.seed,
+        )
+        self.metrics.write("eval", number, **values)
+        log.info("step %d: held-out accuracy %.3f", number, values["accuracy"])
+        return values["accuracy"]
+
+    def _save(self, number: int, accuracy: float | None, due: bool) -> None:
+        """A checkpoint where one is due or is the best so far; and the best one kept."""
+        if not self.trainer.world.is_first:
+            return
+        agent_folder, folder = self.folder.agent(self.name), self.folder.checkpoints(self.name)
+        score, rule = accuracy, "held-out greedy accuracy"
+        if self.config.checkpoints.best_by == "agreement":
+            score, rule = (self._agreement(number) if due else None), "agreement with the supervising vote"
+        best = score is not None and checkpoints.is_best(agent_folder, score)
+        if not due and not best:
+            return
+        checkpoint = checkpoints.save(folder, number, self.trainer.save)
+        if best and score is not None:
+            checkpoints.keep_best(agent_folder, checkpoint, number, score, rule)
+        if not due:
+            # An extra checkpoint must not push out the step that the cohort would resume from.
+            checkpoints.remove(checkpoint)
+        peers = [self.folder.checkpoints(peer) for peer in self.config.agents if peer != self.name]
+        checkpoints.prune(folder, self.config.checkpoints.keep, [p for p in peers if p.exists()])
+
+    def _agreement(self, number: int) -> float | None:
+        """Mean agreement over the steps since the last regular checkpoint."""
+        lines = read_metrics(self.folder.metrics(self.name), "train")[-self.config.checkpoints.every :]
+        values = [
+            line["agreement"] for line in lines if line["step"] <= number and line["agreement"] is not None
+        ]
+        return sum(values) / len(values) if values else None
+
+    def _due(self, every: int, number: int) -> bool:
+        return every > 0 and number % every == 0
+
+    def _request_stop(self, number: int, frame: FrameType | None) -> None:
+        self.stop = True
+
+
+def _value(vote: Vote) -> str | None:
+    return vote.answer and vote.answer.value

@@ -1,0 +1,125 @@
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from mmcorl.training import checkpoints
+
+
+def a_checkpoint(folder, step, text="weights"):
+    def write(path):
+        (path / "model.safetensors").write_text(text)
+        (path / "training").mkdir()
+        (path / "training" / "optimizer.safetensors").write_text("moments")
+
+    return checkpoints.save(folder, step, write)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_save_gives_a_folder_named_by_its_step_and_replaces_one_of_the_same_step(tmp_path):
+    path = a_checkpoint(tmp_path / "checkpoints", 30)
+    assert path == tmp_path / "checkpoints" / "step-000030"
+    assert a_checkpoint(tmp_path / "checkpoints", 30, "newer") == path
+    assert (path / "model.safetensors").read_text() == "newer"
+    assert names(tmp_path / "checkpoints") == ["step-000030"]
+
+
+def test_a_write_that_fails_leaves_nothing_and_keeps_the_old_checkpoint(tmp_path):
+    old = a_checkpoint(tmp_path, 10)
+
+    def fail(path):
+        (path / "model.safetensors").write_text("half")
+        raise OSError("disk full")
+
+    for step in (10, 20):
+        with pytest.raises(OSError, match="disk full"):
+            checkpoints.save(tmp_path, step, fail)
+    assert names(tmp_path) == ["step-000010"]
+    assert (old / "model.safetensors").read_text() == "weights"
+
+
+def test_a_kill_in_the_middle_of_a_write_leaves_no_checkpoint_and_the_next_save_cleans_up(tmp_path):
+    program = """
+import os, pathlib, signal, sys
+from mmcorl.training import checkpoints
+def write(path):
+    (path / "model.safetensors").write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+checkpoints.save(pathlib.Path(sys.argv[1]), 20, write)
+"""
+    a_checkpoint(tmp_path, 10)
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(names(tmp_path)) == 2, "the kill came after the write had begun"
+    assert checkpoints.steps(tmp_path) == [10]
+    a_checkpoint(tmp_path, 20)
+    assert names(tmp_path) == ["step-000010", "step-000020"]
+
+
+def test_an_old_folder_that_had_stepped_aside_when_the_process_died_comes_back(tmp_path):
+    a_checkpoint(tmp_path, 10).rename(tmp_path / ".step-000010.old")
+    (tmp_path / ".step-000010.new").mkdir()
+    checkpoints.drop_after(tmp_path, 10)
+    assert names(tmp_path) == ["step-000010"]
+
+
+def test_steps_are_numbers_in_order_and_ignore_other_files(tmp_path):
+    assert checkpoints.steps(tmp_path / "none") == []
+    for step in (1_000_000, 5, 20):
+        a_checkpoint(tmp_path, step)
+    (tmp_path / "step-notes").mkdir()
+    (tmp_path / "step-000007").write_text("a file")
+    assert checkpoints.steps(tmp_path) == [5, 20, 1_000_000]
+
+
+def test_the_common_step_is_the_last_that_every_agent_has(tmp_path):
+    ann, bob = tmp_path / "ann", tmp_path / "bob"
+    for step in (10, 20, 30):
+        a_checkpoint(ann, step)
+    assert checkpoints.common_step([ann, bob]) is None
+    for step in (10, 20):
+        a_checkpoint(bob, step)
+    assert checkpoints.common_step([ann, bob]) == 20
+    checkpoints.drop_after(ann, 20)
+    assert checkpoints.steps(ann) == [10, 20]
+
+
+def test_pruning_keeps_the_newest_and_never_what_the_cohort_could_resume_from(tmp_path):
+    ann, bob = tmp_path / "ann", tmp_path / "bob"
+    for step in (10, 20, 30, 40, 50):
+        a_checkpoint(ann, step)
+    checkpoints.prune(ann, 2, [bob])
+    assert checkpoints.steps(ann) == [10, 20, 30, 40, 50], "bob may still die after saving step 10"
+    for step in (10, 20):
+        a_checkpoint(bob, step)
+    checkpoints.prune(ann, 2, [bob])
+    assert checkpoints.steps(ann) == [20, 30, 40, 50]
+    for step in (30, 40, 50):
+        a_checkpoint(bob, step)
+    for agent, peer in ((ann, bob), (bob, ann)):
+        checkpoints.prune(agent, 2, [peer])
+        assert checkpoints.steps(agent) == [40, 50]
+
+
+def test_the_best_is_replaced_only_by_a_better_one_and_outlives_its_checkpoint(tmp_path):
+    folder = tmp_path / "checkpoints"
+    first, second, third = (a_checkpoint(folder, step, f"weights {step}") for step in (10, 20, 30))
+    assert checkpoints.read_best(tmp_path) is None
+    assert checkpoints.keep_best(tmp_path, first, 10, 0.5, "accuracy")
+    assert not checkpoints.keep_best(tmp_path, second, 20, 0.5, "accuracy")
+    assert checkpoints.read_best(tmp_path) == {"step": 10, "score": 0.5, "rule": "accuracy"}
+    assert checkpoints.keep_best(tmp_path, third, 30, 0.75, "accuracy")
+    checkpoints.drop_after(folder, 0)
+    assert names(tmp_path / "best") == ["best.json", "model.safetensors"]
+    assert (tmp_path / "best" / "model.safetensors").read_text() == "weights 30"
+    assert names(tmp_path) == ["best", "checkpoints"]
+
+
+def test_the_best_shares_its_files_with_the_checkpoint(tmp_path):
+    source = a_checkpoint(tmp_path / "checkpoints", 10)
+    checkpoints.keep_best(tmp_path, source, 10, 0.5, "accuracy")
+    assert (source / "model.safetensors").samefile(tmp_path / "best" / "model.safetensors")

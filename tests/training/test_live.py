@@ -1,0 +1,83 @@
+import io
+
+from rich.console import Console
+
+from mmcorl.config import Config
+from mmcorl.training.folders import RunFolder
+from mmcorl.training.live import AgentProgress, LiveView, as_table
+from mmcorl.training.metrics import MetricsLog
+
+TRAIN = {
+    "reward": 0.625,
+    "agreement": 0.75,
+    "vote_share": 0.875,
+    "length": 7.5,
+    "abstained": 0.125,
+    "seconds_rollout": 0.25,
+    "seconds_exchange": 0.01,
+    "seconds_update": 0.5,
+}
+
+
+def a_config(tmp_path):
+    return Config.model_validate(
+        {
+            "run": {"dir": tmp_path, "steps": 40},
+            "agents": {"ann": {"model": "a"}, "bob": {"model": "b"}},
+            "data": {"train": {"scenes": {}}},
+        }
+    )
+
+
+def shown(table, width=60):
+    output = io.StringIO()
+    Console(file=output, width=width).print(table)
+    return output.getvalue()
+
+
+def test_the_table_has_a_column_an_agent_with_its_newest_numbers():
+    ann = AgentProgress()
+    ann.add({"kind": "eval", "step": 0, "accuracy": 0.5}, now=0.0)
+    for step, now in ((1, 10.0), (2, 11.0), (3, 14.0)):
+        ann.add({"kind": "train", "step": step, **TRAIN}, now)
+    text = shown(as_table("runs/x", {"ann": ann, "bob": AgentProgress()}, steps=33))
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if "│" in line]
+    assert rows == [
+        ["step", "3/33", "0/33"],
+        ["reward", "0.625", "-"],
+        ["agreement", "0.750", "-"],
+        ["vote share", "0.875", "-"],
+        ["length", "7.5", "-"],
+        ["abstained", "12.5%", "-"],
+        ["held-out accuracy", "50.0% at 0", "-"],
+        ["seconds rollout", "0.25", "-"],
+        ["seconds exchange", "0.01", "-"],
+        ["seconds update", "0.50", "-"],
+        ["time left", "1:00", "-"],
+    ]
+
+
+def test_without_a_terminal_evaluations_and_now_and_then_a_step_are_plain_lines(tmp_path):
+    config = a_config(tmp_path)
+    output = io.StringIO()
+    console = Console(file=output, width=40)
+    logs = {name: MetricsLog(RunFolder.of(config).metrics(name)) for name in config.agents}
+    with LiveView(config, list(config.agents), console) as view:
+        logs["ann"].write("eval", 0, accuracy=0.5, avg=0.25, samples=8)
+        logs["bob"].write("train", 1, **TRAIN)
+        view.update()
+        logs["bob"].write("train", 2, **TRAIN)
+    assert output.getvalue().splitlines() == [
+        "ann: step 0/40: held-out accuracy 50.0%, avg@8 25.0%",
+        "bob: step 1/40: reward 0.625, agreement 0.750, vote_share 0.875, 0.76 s",
+    ]
+
+
+def test_on_a_terminal_the_last_table_stays(tmp_path):
+    config = a_config(tmp_path)
+    output = io.StringIO()
+    console = Console(file=output, width=140, force_terminal=True)
+    with LiveView(config, ["bob"], console) as view:
+        MetricsLog(RunFolder.of(config).metrics("bob")).write("train", 40, **TRAIN)
+        view.say("saving")
+    assert "40/40" in output.getvalue().split("saving")[1]

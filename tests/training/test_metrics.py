@@ -1,0 +1,135 @@
+import json
+
+import pytest
+
+from mmcorl.errors import MmcorlError
+from mmcorl.training.metrics import (
+    CompletionRecord,
+    CompletionsLog,
+    MetricsLog,
+    Tail,
+    read_lines,
+    read_metrics,
+)
+
+
+def write_steps(log, steps):
+    for step in steps:
+        log.write("train", step, reward=step / 7)
+        if step % 2 == 0:
+            log.write("eval", step, accuracy=step / 11)
+
+
+def test_lines_are_on_disk_as_they_are_written_and_read_back_exactly(tmp_path):
+    log = MetricsLog(tmp_path / "agents" / "ann" / "metrics.jsonl")
+    write_steps(log, [1, 2])
+    path = tmp_path / "agents" / "ann" / "metrics.jsonl"
+    assert [line["kind"] for line in read_metrics(path)] == ["train", "train", "eval"]
+    assert read_metrics(path, "train")[1] == {"kind": "train", "step": 2, "reward": 2 / 7}
+    assert read_metrics(path, "eval") == [{"kind": "eval", "step": 2, "accuracy": 2 / 11}]
+
+
+def test_no_file_is_no_records(tmp_path):
+    assert read_metrics(tmp_path / "metrics.jsonl") == []
+
+
+def test_values_that_are_no_finite_number_become_null(tmp_path):
+    MetricsLog(tmp_path / "m.jsonl").write("train", 1, loss=float("nan"), ratio=float("inf"), kl=None)
+    assert read_metrics(tmp_path / "m.jsonl") == [
+        {"kind": "train", "step": 1, "loss": None, "ratio": None, "kl": None}
+    ]
+
+
+def test_a_torn_last_line_is_left_out(tmp_path):
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"kind": "train", "step": 1}\n{"kind": "train", "st')
+    assert read_metrics(path) == [{"kind": "train", "step": 1}]
+
+
+def test_damage_before_the_end_is_an_error_that_names_the_line(tmp_path):
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"step": 1}\n{"step": \n{"step": 3}\n')
+    with pytest.raises(MmcorlError, match=r"m\.jsonl, line 2 is not JSON"):
+        read_metrics(path)
+
+
+def test_a_resumed_log_equals_an_uninterrupted_one(tmp_path):
+    whole = MetricsLog(tmp_path / "whole.jsonl")
+    write_steps(whole, range(1, 9))
+    interrupted = MetricsLog(tmp_path / "resumed.jsonl")
+    write_steps(interrupted, range(1, 7))
+    interrupted.close()
+    with (tmp_path / "resumed.jsonl").open("a") as file:
+        file.write('{"kind": "train", "step": 7, "rew')
+    write_steps(MetricsLog(tmp_path / "resumed.jsonl", resume_step=4), range(5, 9))
+    assert (tmp_path / "resumed.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_a_new_log_starts_empty_and_a_rank_without_a_file_writes_nothing(tmp_path):
+    write_steps(MetricsLog(tmp_path / "m.jsonl"), [1, 2])
+    MetricsLog(tmp_path / "m.jsonl")
+    assert read_metrics(tmp_path / "m.jsonl") == []
+    silent = MetricsLog(None)
+    write_steps(silent, [1])
+    silent.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["m.jsonl"]
+
+
+def test_numbers_go_to_the_trackers_under_their_kind(tmp_path):
+    from accelerate import PartialState
+    from accelerate.tracking import TensorBoardTracker
+
+    pytest.importorskip("tensorboard")
+    PartialState(cpu=True)
+    tracker = TensorBoardTracker("run-ann", str(tmp_path / "trackers"))
+    tracker.start()
+    log = MetricsLog(tmp_path / "m.jsonl", trackers=[tracker])
+    log.write("train", 3, reward=0.5, kl=None)
+    log.close()
+
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(tmp_path / "trackers" / "run-ann"))
+    events.Reload()
+    assert events.Tags()["scalars"] == ["train/reward"]
+    assert [(event.step, event.value) for event in events.Scalars("train/reward")] == [(3, 0.5)]
+
+
+def a_completion(text):
+    return CompletionRecord(problem="p1", text=text, answer="3", reward=1.0, vote="3", own_vote=None)
+
+
+def test_completions_have_a_line_each_and_resume_by_step(tmp_path):
+    path = tmp_path / "completions.jsonl"
+    log = CompletionsLog(path)
+    for step in (1, 2, 3):
+        log.write(step, [a_completion("drei \u2028 Äpfel\n"), a_completion("")])
+    log.close()
+    CompletionsLog(path, resume_step=2).write(3, [a_completion("again")])
+    lines = read_lines(path)
+    assert [line["step"] for line in lines] == [1, 1, 2, 2, 3]
+    assert lines[0] == {
+        "step": 1,
+        "problem": "p1",
+        "text": "drei \u2028 Äpfel\n",
+        "answer": "3",
+        "reward": 1.0,
+        "vote": "3",
+        "own_vote": None,
+    }
+
+
+def test_a_tail_gives_whole_new_lines_and_notices_that_the_file_was_replaced(tmp_path):
+    path = tmp_path / "m.jsonl"
+    tail = Tail(path)
+    assert tail.read() == (False, [])
+    path.write_text('{"step": 1}\n{"st')
+    assert tail.read() == (True, [{"step": 1}])
+    with path.open("a") as file:
+        file.write('ep": 2}\n')
+    assert tail.read() == (False, [{"step": 2}])
+    assert tail.read() == (False, [])
+    replacement = tmp_path / "other"
+    replacement.write_text(json.dumps({"step": 9}) + "\n")
+    replacement.replace(path)
+    assert tail.read() == (True, [{"step": 9}])

@@ -1,0 +1,112 @@
+"""Whole runs through the command, as a user starts them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+ROOT = Path(__file__).parents[2]
+
+SMALL = (
+    "data.train.scenes.size=48", "data.eval.scenes.size=12", "evaluation.every=3", "evaluation.samples=2",
+    "rollouts.problems_per_step=8", "rollouts.per_problem=4", "checkpoints.every=2", "run.steps=6",
+    "optimizer.lr=1e-3", "logging.completions=true",
+)  # fmt: skip
+
+
+def command(run_dir, *overrides, config="quickstart.yaml"):
+    return [
+        sys.executable, "-m", "mmcorl.cli.train", f"configs/{config}", *SMALL, f"run.dir={run_dir}", *overrides,
+    ]  # fmt: skip
+
+
+def train(run_dir, *overrides, **options):
+    done = subprocess.run(
+        command(run_dir, *overrides, **options), cwd=ROOT, capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return Path(run_dir) / "quickstart"
+
+
+def lines(run, agent, file="metrics.jsonl"):
+    """The lines of a log without what differs from run to run: the seconds."""
+    found = [json.loads(line) for line in (run / "agents" / agent / file).read_text().splitlines()]
+    return [{k: v for k, v in line.items() if not k.startswith("seconds")} for line in found]
+
+
+def weights(run, agent, step=6):
+    return load_file(run / "agents" / agent / "checkpoints" / f"step-{step:06d}" / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("whole"))
+
+
+def test_a_run_leaves_what_it_promises(uninterrupted):
+    for agent in ("qwen", "internvl"):
+        folder = uninterrupted / "agents" / agent
+        kinds = [(line["kind"], line["step"]) for line in lines(uninterrupted, agent)]
+        assert [step for kind, step in kinds if kind == "train"] == [1, 2, 3, 4, 5, 6]
+        assert [step for kind, step in kinds if kind == "eval"] == [0, 3, 6]
+        assert len(lines(uninterrupted, agent, "completions.jsonl")) == 6 * 8 * 4
+        assert (folder / "best" / "config.json").exists() and (folder / "best" / "best.json").exists()
+        assert len(list((folder / "checkpoints").glob("step-*"))) >= 2
+    assert (uninterrupted / "config.yaml").exists()
+
+
+def test_a_killed_agent_ends_the_run_and_resuming_gives_the_uninterrupted_result(uninterrupted, tmp_path):
+    run = tmp_path / "quickstart"
+    process = subprocess.Popen(
+        command(tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    metrics = run / "agents" / "qwen" / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while not (metrics.exists() and '"step": 3' in metrics.read_text()):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    [victim] = [int(path.name) for path in Path("/proc").glob("[0-9]*") if is_worker(path, "qwen", run)]
+    os.kill(victim, signal.SIGKILL)
+    killed_at = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - killed_at < 20
+    assert process.returncode == 1 and "qwen" in err and "SIGKILL" in err, out + err
+
+    train(tmp_path, "--resume")
+    for agent in ("qwen", "internvl"):
+        assert lines(run, agent) == lines(uninterrupted, agent)
+        assert lines(run, agent, "completions.jsonl") == lines(uninterrupted, agent, "completions.jsonl")
+        whole = weights(uninterrupted, agent)
+        assert all((tensor == whole[key]).all() for key, tensor in weights(run, agent).items())
+
+
+def is_worker(process, agent, run):
+    try:
+        words = (process / "cmdline").read_bytes().decode().split("\0")
+    except OSError:
+        return False
+    return "--attempt" in words and agent in words and str(run / "config.yaml") in words
+
+
+def test_two_ranks_an_agent_give_the_metrics_of_one(uninterrupted, tmp_path):
+    run = train(tmp_path, "agents.qwen.ranks=2", "agents.internvl.ranks=2")
+    for agent in ("qwen", "internvl"):
+        for ours, one in zip(lines(run, agent), lines(uninterrupted, agent), strict=True):
+            assert ours == pytest.approx(one, rel=1e-2, abs=1e-3), (agent, one["step"])
+
+
+def test_three_agents_in_a_ring(tmp_path):
+    run = train(tmp_path, "run.name=quickstart", "run.steps=2", "evaluation.every=0", "checkpoints.best_by=agreement",
+                config="quickstart_ring.yaml")  # fmt: skip
+    agents = sorted(path.name for path in (run / "agents").iterdir())
+    assert len(agents) == 3
+    for agent in agents:
+        assert [line["step"] for line in lines(run, agent)] == [1, 2]

@@ -7,13 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmcorl.config import ColumnsConfig, DataConfig
 from mmcorl.data.rows import Source, read_row, suggest_column
-from mmcorl.data.storage import HEADER_FILE, ROWS_FILE, read_header
-from mmcorl.data.tables import Row, json_rows, parquet_rows, saved_rows
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Gold, Problem
+
+if TYPE_CHECKING:
+    from mmcorl.data.tables import Row
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +65,10 @@ def load_problems(config: DataConfig, setting: str = "data.train", require_gold:
 
 def open_rows(source: Source) -> Iterator[Row]:
     """The rows of a local data set, whatever its form. Raises MmcorlError for a path that is none."""
+    # `datasets` takes a second to import, which runs on the built-in scenes need not wait for.
+    from mmcorl.data.storage import HEADER_FILE, ROWS_FILE, read_header
+    from mmcorl.data.tables import json_rows, parquet_rows, saved_rows
+
     path = source.path
     if not path.exists():
         raise MmcorlError(f"{path} does not exist; name {_FORMATS}")

@@ -91,7 +91,9 @@ def moved(model):
 
 
 def gradients_of(model):
-    return {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+    return {
+        name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None
+    }
 
 
 def trl_loss_and_gradients(folder: Path, kind, scale, correction):

@@ -100,7 +100,11 @@ def test_two_ranks_an_agent_give_the_metrics_of_one(uninterrupted, tmp_path):
     run = train(tmp_path, "agents.qwen.ranks=2", "agents.internvl.ranks=2")
     for agent in ("qwen", "internvl"):
         for ours, one in zip(lines(run, agent), lines(uninterrupted, agent), strict=True):
-            assert ours == pytest.approx(one, rel=1e-2, abs=1e-3), (agent, one["step"])
+            assert ours.keys() == one.keys() and ours["kind"] == one["kind"]
+            numbers = [key for key, value in one.items() if isinstance(value, int | float)]
+            assert len(numbers) == len(one) - 1, one
+            expected = {key: one[key] for key in numbers}
+            assert {key: ours[key] for key in numbers} == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
 def test_three_agents_in_a_ring(tmp_path):

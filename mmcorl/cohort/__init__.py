@@ -1,0 +1,1 @@
+"""What agents tell each other about a problem, who listens to whom, and how the word travels."""

@@ -1,0 +1,132 @@
+"""Heartbeats: every agent shows that it lives, and watches the others do so."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch.distributed import Store
+
+_BEATS = 10  # in `dead_after` seconds
+_SILENT_BEATS = 8  # after so many without a sign the verdict falls, which leaves time to deliver it
+
+
+@dataclass
+class _Sign:
+    """The last that was seen of a peer. `silent` counts the own beats since it changed.
+
+    `farewell` is None as long as the peer stays; then why it left, "" in good order.
+    """
+
+    text: bytes
+    rounds: int
+    farewell: str | None
+    silent: int = 0
+
+
+class Heartbeat:
+    """A thread that writes this agent's sign of life and reads its peers', some times in `dead_after` seconds.
+
+    It has a connection to the store of its own, as one that waits for a key cannot be shared. Time is counted in own
+    beats and not by the clock: a machine that was suspended does not take its peers for dead when it wakes.
+
+    `rounds` is how many exchanges this agent has completed, told to the peers with each beat. `table` is what a
+    message calls the store.
+    """
+
+    def __init__(self, store: Store, table: str, agent: str, peers: Sequence[str], dead_after: float) -> None:
+        self.rounds = 0
+        self.interval = dead_after / _BEATS
+        self._store = store.clone()
+        self._table, self._agent, self._peers = table, agent, peers
+        self._signs: dict[str, _Sign] = {}
+        self._farewell: str | None = None
+        self._unanswered = 0
+        self._failure: Exception | None = None
+        self._awake, self._ending = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"heartbeat-{agent}", daemon=True)
+        self._thread.start()
+
+    def leave(self, why: str = "") -> None:
+        """Tell the peers that this agent posts nothing more, in good order or why, and is not to be missed."""
+        if self._farewell is None:
+            self._farewell = why
+        self._awake.set()
+
+    def close(self, why: str = "") -> None:
+        """Leave, and end the thread. A store that does not answer is not waited for."""
+        if self._farewell is None:
+            self._farewell = why
+        self._ending.set()
+        self._awake.set()
+        self._thread.join(timeout=self.interval)
+
+    def unseen(self) -> list[str]:
+        """The peers that have never shown up."""
+        return [peer for peer in self._peers if peer not in self._signs]
+
+    def staying(self) -> list[str]:
+        """The peers that have not left."""
+        return [peer for peer in self._peers if peer not in self._signs or self._signs[peer].farewell is None]
+
+    def trouble(self, awaited: int) -> str | None:
+        """Why the peers' posts of exchange number `awaited` will not all come, or None as long as they may.
+
+        To be asked once in each `interval` of waiting.
+        """
+        self._unanswered += 1
+        if self._failure is not None:
+            return f"{self._table} is gone ({first_line(self._failure)})"
+        if self._unanswered > _SILENT_BEATS:
+            return f"{self._table} does not answer"
+        signs = list(self._signs.items())
+        for peer, sign in signs:
+            if sign.farewell is None and sign.silent >= _SILENT_BEATS:
+                return f"agent {peer} has given no sign of life for {sign.silent * self.interval:.3g} s"
+        for peer, sign in signs:
+            # In good order an agent leaves when all have come and it has read what all have posted.
+            if sign.farewell is not None and (sign.rounds <= awaited or self.unseen()):
+                return f"agent {peer} has left the cohort" + (f" ({sign.farewell})" if sign.farewell else "")
+        return None
+
+    def _run(self) -> None:
+        beats = 0
+        try:
+            while True:
+                ending = self._ending.is_set()
+                self._store.set(f"beat/{self._agent}", json.dumps([beats, self.rounds, self._farewell]))
+                if ending:
+                    return
+                for peer in self._peers:
+                    self._look_at(peer)
+                self._unanswered = 0
+                beats += 1
+                self._awake.wait(self.interval)
+                self._awake.clear()
+        except (
+            RuntimeError,
+            ValueError,
+        ) as error:  # torch's stores raise RuntimeErrors, a foreign text ValueError
+            self._failure = error
+
+    def _look_at(self, peer: str) -> None:
+        key = f"beat/{peer}"
+        if not self._store.check([key]):
+            return
+        text = self._store.get(key)
+        known = self._signs.get(peer)
+        if known is not None and known.text == text:
+            known.silent += 1
+            return
+        match json.loads(text):
+            case [int(), int(rounds), str() | None as farewell]:
+                self._signs[peer] = _Sign(text, rounds, farewell)
+            case _:
+                raise ValueError(f"not a heartbeat of {peer}: {text!r}")
+
+
+def first_line(error: Exception) -> str:
+    """What a store's error says, without the C++ frames below it."""
+    return str(error).partition("\n")[0]

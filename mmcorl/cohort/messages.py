@@ -1,0 +1,143 @@
+"""What agents send each other, and the check that they speak of the same thing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from mmcorl.cohort.ballots import Ballot
+from mmcorl.errors import CohortMismatch
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What an agent says when it joins: its run, the cohort as it knows it, and a digest of its settings."""
+
+    run: str
+    agent: str
+    cohort: tuple[str, ...]
+    settings: str
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: bytes | str) -> Greeting:
+        """Read what `to_json` wrote; anything else raises ValueError."""
+        match _loads(text):
+            case {
+                "run": str(run),
+                "agent": str(agent),
+                "cohort": list(cohort),
+                "settings": str(settings),
+                **rest,
+            } if not rest and all(isinstance(name, str) for name in cohort):
+                return Greeting(run, agent, tuple(cohort), settings)
+            case _:
+                raise ValueError("not a greeting")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One agent's ballots of one step.
+
+    `problems` holds a hash of each problem's id, in the order of `ballots`. `stop` asks the cohort to end after this
+    step.
+    """
+
+    run: str
+    step: int
+    agent: str
+    problems: tuple[str, ...]
+    ballots: tuple[Ballot, ...]
+    stop: bool = False
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "run": self.run,
+                "step": self.step,
+                "agent": self.agent,
+                "problems": self.problems,
+                "ballots": [ballot.to_json() for ballot in self.ballots],
+                "stop": self.stop,
+            }
+        )
+
+    @staticmethod
+    def from_json(text: bytes | str) -> Message:
+        """Read what `to_json` wrote; anything else raises ValueError."""
+        match _loads(text):
+            case {
+                "run": str(run),
+                "step": int(step),
+                "agent": str(agent),
+                "problems": list(problems),
+                "ballots": list(ballots),
+                "stop": bool(stop),
+                **rest,
+            } if not rest and type(step) is int and all(isinstance(problem, str) for problem in problems):
+                if len(ballots) != len(problems):
+                    raise ValueError(f"{len(ballots)} ballots for {len(problems)} problems")
+                return Message(run, step, agent, tuple(problems), tuple(map(Ballot.from_json, ballots)), stop)
+            case _:
+                raise ValueError("not a message")
+
+
+def problem_hash(problem_id: str) -> str:
+    """A short hash of a problem's id: 16 hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(problem_id.encode()).hexdigest()[:16]
+
+
+def require_same_start(greetings: Sequence[Greeting]) -> None:
+    """Raise CohortMismatch unless all agents start the same run of the same cohort with the same settings."""
+    first, *others = greetings
+    for other in others:
+        pair = f"agents {first.agent} and {other.agent}"
+        if first.run != other.run:
+            raise CohortMismatch(
+                f"{pair} disagree on the run: {first.run} and {other.run}; set run.name alike"
+            )
+        if first.cohort != other.cohort:
+            raise CohortMismatch(
+                f"{pair} disagree on the cohort: {', '.join(first.cohort)} and {', '.join(other.cohort)}; "
+                "list the same agents in the same order"
+            )
+        if first.settings != other.settings:
+            raise CohortMismatch(
+                f"{pair} were started with different settings; start them from one configuration"
+            )
+
+
+def require_same_step(messages: Sequence[Message]) -> None:
+    """Raise CohortMismatch unless all messages are of the same run and step and of the same problems in order."""
+    first, *others = messages
+    for other in others:
+        pair = f"agents {first.agent} and {other.agent}"
+        if first.run != other.run:
+            raise CohortMismatch(f"{pair} disagree on the run: {first.run} and {other.run}")
+        if first.step != other.step:
+            raise CohortMismatch(
+                f"{pair} disagree on the step: {first.step} and {other.step}; resume them from the same step"
+            )
+        step, sizes = first.step, (len(first.problems), len(other.problems))
+        if sizes[0] != sizes[1]:
+            raise CohortMismatch(
+                f"{pair} disagree on the number of problems of step {step}: {sizes[0]} and {sizes[1]}; "
+                "set rollouts.problems_per_step alike"
+            )
+        for place, (mine, theirs) in enumerate(zip(first.problems, other.problems, strict=True), start=1):
+            if mine != theirs:
+                raise CohortMismatch(
+                    f"{pair} disagree on problem {place} of step {step}; "
+                    "give all agents the same data.train in the same order and the same run.seed"
+                )
+
+
+def _loads(text: bytes | str) -> object:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None

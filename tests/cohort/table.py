@@ -1,0 +1,33 @@
+"""An agent at the table as a process of its own: `table.py URL AGENT [SILENT_STEP]`, of the agents a, who hosts, and b.
+
+Prints `step N` after each exchange, and how it ends. It does nothing from SILENT_STEP on, but lives.
+"""
+
+import sys
+import time
+
+from mmcorl.cohort.ballots import Ballot
+from mmcorl.cohort.exchange import Exchange
+from mmcorl.cohort.store import open_store
+from mmcorl.errors import PeerLost
+
+
+def main(url, agent, silent_step=None):
+    store, _ = open_store(url, is_host=agent == "a")
+    with Exchange(store, ["a", "b"], agent, run="r", attempt="1", dead_after=3.0, host="a") as exchange:
+        exchange.join("settings")
+        for step in range(1, 4):
+            if str(step) == silent_step:
+                time.sleep(600)
+            exchange.gather(step, ["p"], [Ballot(1, ())])
+            print("step", step, flush=True)
+        exchange.leave()
+    print("left", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except PeerLost as lost:
+        print("lost:", lost, flush=True)
+        sys.exit(3)

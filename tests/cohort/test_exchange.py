@@ -1,0 +1,272 @@
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch.distributed import HashStore
+
+from mmcorl.cohort.ballots import Ballot
+from mmcorl.cohort.exchange import Exchange
+from mmcorl.cohort.store import open_store
+from mmcorl.errors import CohortMismatch, PeerLost
+from mmcorl.graders.answers import Answer
+
+BALLOT = Ballot(3, ((Answer("math", "4"), 2),))
+
+
+def seat(store, agent, agents="ab", run="r", attempt="1", dead_after=5.0, host=None):
+    return Exchange(store, list(agents), agent, run=run, attempt=attempt, dead_after=dead_after, host=host)
+
+
+def together(*plays) -> list[Any]:
+    """Run agents on threads; gives what each returned or raised."""
+    with ThreadPoolExecutor(len(plays)) as pool:
+        futures = [pool.submit(play) for play in plays]
+        return [future.exception() or future.result() for future in futures]
+
+
+def play(store, agent, steps=3, stop_at=None, **options):
+    def run():
+        with seat(store, agent, **options) as exchange:
+            exchange.join("settings")
+            step, messages = 0, {}
+            for step in range(1, steps + 1):
+                messages = exchange.gather(
+                    step, ["p1", "p2"], [Ballot(step, ()), BALLOT], stop=step == stop_at
+                )
+                if any(message.stop for message in messages.values()):
+                    break
+            exchange.leave()
+            return step, messages
+
+    return run
+
+
+@pytest.fixture(params=["memory", "file", "tcp"])
+def store(request, tmp_path):
+    url = {"memory": f"memory://{tmp_path}", "file": f"file://{tmp_path}/store", "tcp": "tcp://127.0.0.1:0"}
+    return open_store(url[request.param], is_host=True)
+
+
+def opened(store):
+    """The store as another process would open it."""
+    return open_store(store[1], is_host=False)[0]
+
+
+def test_ballots_of_every_agent_arrive_in_order(store):
+    results = together(*(play(opened(store), agent, agents="abc") for agent in "cab"))
+    assert all(result == results[0] for result in results)
+    step, messages = results[0]
+    assert (step, list(messages)) == (3, ["a", "b", "c"])
+    assert messages["b"].ballots == (Ballot(3, ()), BALLOT)
+    assert (messages["b"].agent, messages["b"].step, len(messages["b"].problems)) == ("b", 3, 2)
+
+
+def test_nothing_read_stays_in_the_store(store):
+    together(play(opened(store), "a", steps=8), play(opened(store), "b", steps=8))
+    left = [key for key in store[0].list_keys() if "mmcorl" in key]
+    assert sorted(left) == ["mmcorl/1/beat/a", "mmcorl/1/beat/b"]
+
+
+def test_what_an_earlier_attempt_left_is_not_read(store):
+    with seat(opened(store), "b") as earlier, pytest.raises(PeerLost):
+        earlier.join("other settings", appear_within=0.0)  # posts, and nobody comes
+    results = together(play(opened(store), "a", attempt="2"), play(opened(store), "b", attempt="2"))
+    assert [result[0] for result in results] == [3, 3]
+
+
+def test_one_agent_alone_needs_nobody():
+    step, messages = play(HashStore(), "a", agents="a")()
+    assert (step, list(messages)) == (3, ["a"])
+
+
+def test_all_stop_after_the_step_in_which_one_says_so():
+    store = HashStore()
+    results = together(play(store, "a", steps=9, stop_at=4), play(store, "b", steps=9))
+    assert [result[0] for result in results] == [4, 4]
+
+
+# Disagreements
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"run": "other"}, "agents a and b disagree on the run: r and other; set run.name alike"),
+        ({"agents": "abc"}, "agents a and b disagree on the cohort: a, b and a, b, c"),
+        ({"settings": "others"}, "agents a and b were started with different settings"),
+        ({"step": 8}, "agents a and b disagree on the step: 7 and 8"),
+        ({"ids": ["p1"]}, "agents a and b disagree on the number of problems of step 7: 3 and 1"),
+        ({"ids": ["p1", "p2", "p4"]}, "agents a and b disagree on problem 3 of step 7"),
+        ({"ids": ["p1", "p3", "p2"]}, "agents a and b disagree on problem 2 of step 7"),
+    ],
+)
+def test_disagreements_say_who_and_on_what(other, message):
+    store = HashStore()
+
+    def run(agent, run="r", agents="ab", settings="settings", step=7, ids=("p1", "p2", "p3")):
+        with seat(store, agent, agents=agents, run=run) as exchange:
+            exchange.join(settings)
+            exchange.gather(step, ids, [BALLOT] * len(ids))
+
+    first, second = together(lambda: run("a"), lambda: run("b", **other))
+    assert isinstance(first, CohortMismatch)
+    assert message in str(first)
+    # b hears of it too; where it waits for a third agent, that a has left.
+    assert isinstance(second, CohortMismatch | PeerLost)
+
+
+def test_a_text_that_is_no_message_is_blamed_on_its_sender():
+    store = HashStore()
+    store.set("mmcorl/1/0/b/a", "cos\nsystem\n(S'ls'\ntR.")
+    with (
+        seat(store, "a") as exchange,
+        pytest.raises(CohortMismatch, match="agent b sent what is not of this version"),
+    ):
+        exchange.join("settings")
+
+
+# Lost peers
+
+
+def test_a_slow_peer_is_waited_for():
+    store = HashStore()
+
+    def slow():
+        with seat(store, "b", dead_after=2.0) as exchange:
+            exchange.join("settings")
+            time.sleep(4)
+            return 1, exchange.gather(1, ["p1", "p2"], [BALLOT, BALLOT])
+
+    first, second = together(play(store, "a", steps=1, dead_after=2.0), slow)
+    assert first == second
+
+
+def test_an_agent_that_never_comes_is_named(store):
+    with (
+        seat(store[0], "a", agents="abc", dead_after=1.0) as exchange,
+        seat(opened(store), "b", agents="abc", dead_after=1.0),
+        pytest.raises(PeerLost, match="c did not appear within"),
+    ):
+        exchange.join("settings", appear_within=0.5)
+
+
+def test_an_agent_that_left_is_not_waited_for(store):
+    def leaver():
+        with seat(opened(store), "b", dead_after=2.0) as exchange:
+            exchange.join("settings")
+
+    lost, _ = together(play(store[0], "a", dead_after=2.0), leaver)
+    assert isinstance(lost, PeerLost)
+    assert str(lost) == "agent b has left the cohort; step 1"
+
+
+def test_why_an_agent_left_is_told_to_the_others():
+    store = HashStore()
+
+    def failing():
+        with seat(store, "b", dead_after=2.0) as exchange:
+            exchange.join("settings")
+            raise OverflowError("the gradient is not finite\nand more")
+
+    lost, _ = together(play(store, "a", dead_after=2.0), failing)
+    assert str(lost) == "agent b has left the cohort (OverflowError: the gradient is not finite); step 1"
+
+
+def test_a_foreign_heartbeat_ends_the_wait():
+    store = HashStore()
+    store.set("mmcorl/1/beat/b", "[1, 2]")
+    with seat(store, "a", dead_after=1.0) as exchange, pytest.raises(PeerLost, match="not a heartbeat of b"):
+        exchange.join("settings")
+
+
+class Process:
+    """`table.py` running; its lines come one by one."""
+
+    def __init__(self, *arguments):
+        command = [sys.executable, str(Path(__file__).parent / "table.py"), *arguments]
+        self.popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def line(self):
+        """The next one."""
+        assert self.popen.stdout is not None
+        return self.popen.stdout.readline().strip()
+
+    def lines(self):
+        """All that are still to come, and the exit code."""
+        rest = self.popen.communicate(timeout=60)[0]
+        return rest.splitlines(), self.popen.returncode
+
+
+@pytest.fixture
+def start():
+    """`start(url, agent, ...)`; the processes end with the test."""
+    started = []
+
+    def run(*arguments):
+        started.append(Process(*arguments))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.popen.kill()
+        process.popen.communicate()
+
+
+@pytest.fixture
+def address():
+    """A free one, so that host and guest can start at once."""
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        return f"tcp://127.0.0.1:{reserved.getsockname()[1]}"
+
+
+def test_processes_over_tcp_take_leave_in_order(start, address):
+    host, guest = start(address, "a"), start(address, "b")
+    for process in (host, guest):
+        assert process.lines() == (["step 1", "step 2", "step 3", "left"], 0)
+
+
+def test_a_killed_peer_is_reported_by_name(start, address):
+    host, guest = start(address, "a"), start(address, "b", "2")
+    assert guest.line() == "step 1"
+    guest.popen.send_signal(signal.SIGKILL)
+    lines, code = host.lines()
+    # A clean exit code: threads that wait inside the store do not abort the interpreter.
+    assert (lines[0], code) == ("step 1", 3)
+    assert lines[1].startswith("lost: agent b has given no sign of life for")
+    assert lines[1].endswith("; step 2")
+
+
+@pytest.mark.parametrize(
+    ("blow", "happened"), [(signal.SIGKILL, "is gone"), (signal.SIGSTOP, "does not answer")]
+)
+def test_a_lost_store_is_reported_by_the_name_of_its_host(start, address, blow, happened):
+    host, guest = start(address, "a", "2"), start(address, "b")
+    assert guest.line() == "step 1"
+    host.popen.send_signal(blow)
+    lines, code = guest.lines()
+    assert code == 3
+    assert lines[0].startswith(f"lost: agent a, which hosts the cohort's store, {happened}")
+
+
+def test_a_killed_peer_is_reported_over_a_shared_file_system(start, tmp_path):
+    peer = start(f"file://{tmp_path}/store", "b", "2")
+    with seat(open_store(f"file://{tmp_path}/store", is_host=True)[0], "a", dead_after=2.0) as exchange:
+        exchange.join("settings")
+        exchange.gather(1, ["p"], [BALLOT])
+        assert peer.line() == "step 1"
+        peer.popen.send_signal(signal.SIGKILL)
+        with pytest.raises(PeerLost, match="agent b has given no sign of life"):
+            exchange.gather(2, ["p"], [BALLOT])
+
+
+def test_ctrl_c_ends_a_wait(start, address):
+    host, guest = start(address, "a"), start(address, "b", "2")
+    assert [host.line(), guest.line()] == ["step 1", "step 1"]
+    host.popen.send_signal(signal.SIGINT)
+    assert host.lines() == ([], -signal.SIGINT)

@@ -1,0 +1,58 @@
+import json
+
+import pytest
+
+from mmcorl.cohort.ballots import Ballot
+from mmcorl.cohort.messages import Greeting, Message, problem_hash
+from mmcorl.graders.answers import Answer
+
+MESSAGE = Message("r", 3, "a", (problem_hash("p1"),), (Ballot(2, ((Answer("text", 'né "q"'), 1),)),), True)
+GREETING = Greeting("r", "a", ("a", "b"), "digest")
+
+
+def changed(original, **values):
+    return json.dumps(json.loads(original.to_json()) | values)
+
+
+def test_messages_survive_json():
+    assert Message.from_json(MESSAGE.to_json()) == MESSAGE
+    assert Greeting.from_json(GREETING.to_json()) == GREETING
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\x80\x04K\x01.",
+        "null",
+        "{}",
+        "[" * 100_000,
+        changed(MESSAGE, run=1),
+        changed(MESSAGE, step="3"),
+        changed(MESSAGE, step=True),
+        changed(MESSAGE, agent=None),
+        changed(MESSAGE, problems="p1"),
+        changed(MESSAGE, problems=[1]),
+        changed(MESSAGE, ballots=[]),
+        changed(MESSAGE, ballots=[{}]),
+        changed(MESSAGE, stop=1),
+        changed(MESSAGE, gold="4"),
+    ],
+)
+def test_foreign_messages_are_refused(text):
+    with pytest.raises(ValueError):
+        Message.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["null", "{}", changed(GREETING, cohort="ab"), changed(GREETING, cohort=[1]), changed(GREETING, more=1)],
+)
+def test_foreign_greetings_are_refused(text):
+    with pytest.raises(ValueError):
+        Greeting.from_json(text)
+
+
+def test_problem_hashes_are_short_stable_and_different():
+    assert problem_hash("p1") == "f64551fcd6f07823"
+    assert problem_hash("p1") != problem_hash("p2")

@@ -50,7 +50,8 @@ class Agent:
         """
         backbone = backbone_for(load_model_config(agent.model))
         processor = backbone.load_processor(agent.model)
-        model = backbone.load_model(agent.model, agent.attention).to(device)
+        model = backbone.load_model(agent.model, agent.attention)
+        model.to(torch.device(device))  # pyright: ignore[reportArgumentType]
         for parameter_name, parameter in model.named_parameters():
             parameter.requires_grad_(backbone.part_of(parameter_name) not in agent.freeze)
         if agent.gradient_checkpointing:
@@ -63,9 +64,7 @@ class Agent:
             backbone=backbone,
             model=model,
             processor=processor,
-            prompts=PromptBuilder(
-                model, processor, backbone, prompt, images, rollouts.max_prompt_tokens
-            ),
+            prompts=PromptBuilder(model, processor, backbone, prompt, images, rollouts.max_prompt_tokens),
             policy=Policy(
                 model,
                 backbone,
@@ -104,7 +103,9 @@ class Agent:
         noise = None
         if noise_key is not None:
             noise = [sampling_noise((*noise_key, problem.id), samples, max_tokens) for problem in problems]
-        sampled = self.engine.sample([self.encode(problem) for problem in problems], noise, max_tokens, temperature)
+        sampled = self.engine.sample(
+            [self.encode(problem) for problem in problems], noise, max_tokens, temperature
+        )
         return [
             RolloutGroup(problem, tuple(self._completion(s) for s in row))
             for problem, row in zip(problems, sampled, strict=True)

@@ -12,7 +12,7 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from mmcorl.agents.agent import Agent
+from mmcorl.agents.agent import Agent, stop_ids
 from mmcorl.agents.batches import TokenGroup, prompt_batch
 from mmcorl.agents.processors import Prompt, PromptBuilder
 from mmcorl.config import AgentConfig, RolloutsConfig
@@ -83,7 +83,13 @@ def sample_problems(images: bool) -> list[Problem]:
         problems += [
             Problem("wide", texts[1], (wide,)),
             Problem("tall", texts[0], (tall,)),
-            Problem("two", "Which is larger, <image> or <image>?", (square, wide), ("the first", "the second"), "choice"),
+            Problem(
+                "two",
+                "Which is larger, <image> or <image>?",
+                (square, wide),
+                ("the first", "the second"),
+                "choice",
+            ),
         ]
     return problems
 
@@ -134,10 +140,12 @@ def placeholders_are_never_sampled(trial: Trial) -> str:
 
 def stop_tokens_are_honoured(trial: Trial) -> str:
     """Every stop token of the generation config ends a completion, and is part of it."""
-    stops = trial.agent.engine.stop_ids.tolist()
+    stops = stop_ids(trial.agent.model, trial.agent.prompts.tokenizer)
     for stop in stops:
         with _favour(trial.agent, [stop]):
-            for group in trial.agent.rollout(trial.problems[:1], samples=2, max_tokens=4, noise_key=("stop",)):
+            for group in trial.agent.rollout(
+                trial.problems[:1], samples=2, max_tokens=4, noise_key=("stop",)
+            ):
                 for completion in group.completions:
                     if completion.token_ids != (stop,) or not completion.finished:
                         raise BrokenContract(f"stop token {stop} gave {completion.token_ids}")
@@ -154,7 +162,9 @@ def shared_prefix_equals_plain(trial: Trial) -> str:
     plain, plain_gradient = _logprobs_and_gradient(trial, policy.plain_logprobs)
     gap = float((shared - plain).abs().max())
     largest = max(float(g.abs().max()) for g in plain_gradient.values())
-    gradient_gap = max(float((shared_gradient[n] - g).abs().max()) for n, g in plain_gradient.items()) / largest
+    gradient_gap = (
+        max(float((shared_gradient[n] - g).abs().max()) for n, g in plain_gradient.items()) / largest
+    )
     if gap > 1e-4 or gradient_gap > 1e-3 or shared_gradient.keys() != plain_gradient.keys():
         raise BrokenContract(f"log-probs differ by {gap:.2g}, gradients by {gradient_gap:.2g} of the largest")
     return f"log-probs {gap:.1e}, gradients {gradient_gap:.1e} of the largest"
@@ -165,7 +175,9 @@ def sampler_equals_policy(trial: Trial) -> str:
     with torch.no_grad():
         gap = float((trial.agent.policy.logprobs(trial.groups) - trial.sampled).abs().max())
     if gap > 1e-4:
-        raise BrokenContract(f"they differ by {gap:.2g} nats (positions of the cache, or Backbone.token_inputs)")
+        raise BrokenContract(
+            f"they differ by {gap:.2g} nats (positions of the cache, or Backbone.token_inputs)"
+        )
     return f"{gap:.1e} nats"
 
 
@@ -193,9 +205,13 @@ def greedy_equals_generate(trial: Trial) -> str:
 
 def batching_changes_nothing(trial: Trial) -> str:
     """A prompt's rollouts do not depend on the prompts beside it."""
-    together = trial.agent.rollout(trial.problems, samples=SAMPLES, max_tokens=MAX_TOKENS, noise_key=("contract",))
+    together = trial.agent.rollout(
+        trial.problems, samples=SAMPLES, max_tokens=MAX_TOKENS, noise_key=("contract",)
+    )
     for problem, group in zip(trial.problems, together, strict=True):
-        [alone] = trial.agent.rollout([problem], samples=SAMPLES, max_tokens=MAX_TOKENS, noise_key=("contract",))
+        [alone] = trial.agent.rollout(
+            [problem], samples=SAMPLES, max_tokens=MAX_TOKENS, noise_key=("contract",)
+        )
         if [c.token_ids for c in alone.completions] != [c.token_ids for c in group.completions]:
             raise BrokenContract(f"{problem.id} gives other completions alone than beside the others")
     return f"{len(trial.problems)} prompts, alone and together"
@@ -207,14 +223,18 @@ def reload_keeps_logits(trial: Trial) -> str:
         trial.agent.save(Path(folder))
         again = Agent.load(
             "reloaded",
-            AgentConfig(model=folder, attention=trial.agent.model.config._attn_implementation),
+            AgentConfig.model_validate(
+                {"model": folder, "attention": trial.agent.model.config._attn_implementation}
+            ),
             trial.agent.prompts.prompt,
             trial.agent.prompts.images,
         )
         prompts = [again.encode(problem) for problem in trial.problems]
         groups = [TokenGroup(p, g.completions) for p, g in zip(prompts, trial.groups, strict=True)]
         with torch.no_grad():
-            gap = float((again.policy.logprobs(groups) - trial.agent.policy.logprobs(trial.groups)).abs().max())
+            gap = float(
+                (again.policy.logprobs(groups) - trial.agent.policy.logprobs(trial.groups)).abs().max()
+            )
     if gap > 1e-5:
         raise BrokenContract(f"they differ by {gap:.2g} nats (tied weights, or the processor's files)")
     return f"{gap:.1e} nats"
@@ -254,7 +274,9 @@ def _favour(agent: Agent, tokens: Sequence[int]) -> Iterator[None]:
     def push(_module: torch.nn.Module, _inputs: object, logits: Tensor) -> Tensor:
         return logits.index_add(-1, torch.tensor(tokens), torch.full((*logits.shape[:-1], len(tokens)), 1e4))
 
-    handle = agent.model.get_output_embeddings().register_forward_hook(push)
+    head = agent.model.get_output_embeddings()
+    assert head is not None
+    handle = head.register_forward_hook(push)
     try:
         yield
     finally:

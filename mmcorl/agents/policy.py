@@ -68,7 +68,9 @@ class Policy:
         gap = float((self.shared_logprobs(groups) - self.plain_logprobs(groups)).abs().max())
         limit = 1e-3 if self.autocast is None else 0.5
         if not gap <= limit:
-            self._fall_back(f"its log-probabilities differ by {gap:.2g} nats from the full forward (limit {limit})")
+            self._fall_back(
+                f"its log-probabilities differ by {gap:.2g} nats from the full forward (limit {limit})"
+            )
         return gap
 
     @property
@@ -116,7 +118,9 @@ class Policy:
         if self.model.config._attn_implementation != "eager":
             return attends
         dtype = self.autocast or self.model.dtype
-        return torch.zeros(attends.shape, dtype=dtype, device=self.device).masked_fill_(~attends, torch.finfo(dtype).min)
+        return torch.zeros(attends.shape, dtype=dtype, device=self.device).masked_fill_(
+            ~attends, torch.finfo(dtype).min
+        )
 
     def _to_device(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         return {name: tensor.to(self.device, non_blocking=True) for name, tensor in tensors.items()}
@@ -134,7 +138,9 @@ class Policy:
     def _fall_back(self, reason: str) -> None:
         self.shared_prefix = False
         log.warning(
-            "%s: prompts are computed once a completion, not once a group: %s", type(self.model).__name__, reason
+            "%s: prompts are computed once a completion, not once a group: %s",
+            type(self.model).__name__,
+            reason,
         )
 
 

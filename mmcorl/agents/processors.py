@@ -16,10 +16,10 @@ from transformers import PreTrainedModel
 from mmcorl.agents.backbones import Backbone
 from mmcorl.config import ImagesConfig, PromptConfig
 from mmcorl.data.images import load_image
+from mmcorl.data.rows import IMAGE_MARKER
 from mmcorl.errors import MmcorlError, PromptTooLong
 from mmcorl.problems import Problem
 
-IMAGE_MARKER = "<image>"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -90,7 +90,12 @@ class PromptBuilder:
                 f"problem {problem.id!r} has an image, and {self.backbone.config.model_type} models read text only; "
                 "give this cohort text problems, or set agents.*.model to a vision-language model"
             )
-        images = tuple(load_image(i, self.images.max_pixels, self.images.min_pixels) for i in problem.images)
+        images = tuple(
+            load_image(
+                source, self.images.max_pixels, self.images.min_pixels, f"image {k} of problem {problem.id!r}"
+            )
+            for k, source in enumerate(problem.images, start=1)
+        )
         text = self._render(problem, len(images))
         inputs = self._process(text, images)
         ids = inputs["input_ids"]
@@ -114,7 +119,9 @@ class PromptBuilder:
     def _process(self, text: str, images: Sequence[Image.Image]) -> dict[str, Tensor]:
         """Run the processor on one prompt and take the batch axis off the per-token tensors."""
         if self.tokenizer is self.processor:
-            batch = self.processor(text, add_special_tokens=not self.tokenizer.chat_template, return_tensors="pt")
+            batch = self.processor(
+                text, add_special_tokens=not self.tokenizer.chat_template, return_tensors="pt"
+            )
         else:
             options = self.backbone.processor_options(self.images)
             if images:
@@ -140,7 +147,9 @@ class PromptBuilder:
             plain = "".join(part.get("text", "") for part in content)
             turns: list[dict[str, Any]] = [{"role": "user", "content": plain if flat else content}]
             if system:
-                turns.insert(0, {"role": "system", "content": system if flat else [{"type": "text", "text": system}]})
+                turns.insert(
+                    0, {"role": "system", "content": system if flat else [{"type": "text", "text": system}]}
+                )
             return template_owner.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
 
         system = self.prompt.system

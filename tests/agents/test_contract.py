@@ -20,7 +20,9 @@ def test_family_keeps_the_contract(tiny_agent, family, attention):
 
 def test_a_wrong_feature_count_is_noticed(tiny_agent, monkeypatch):
     trial = contract.prepare(tiny_agent("qwen2_5_vl"))
-    monkeypatch.setattr(Qwen2_5_VL, "feature_rows", lambda self, vision: int(vision["image_grid_thw"].prod(-1).sum()))
+    monkeypatch.setattr(
+        Qwen2_5_VL, "feature_rows", lambda self, vision: int(vision["image_grid_thw"].prod(-1).sum())
+    )
     with pytest.raises(contract.BrokenContract, match="tokens"):
         contract.placeholders_equal_features(trial)
 
@@ -28,7 +30,9 @@ def test_a_wrong_feature_count_is_noticed(tiny_agent, monkeypatch):
 def test_wrong_positions_are_noticed(tiny_agent, monkeypatch):
     """Positions numbered one by one, as a text model would, are wrong after an image of Qwen2.5-VL."""
     monkeypatch.setattr(
-        Qwen2_5_VL, "positions", lambda self, model, inputs: torch.arange(inputs["input_ids"].shape[-1]).expand(3, -1)
+        Qwen2_5_VL,
+        "positions",
+        lambda self, model, inputs: torch.arange(inputs["input_ids"].shape[-1]).expand(3, -1),
     )
     trial = contract.prepare(tiny_agent("qwen2_5_vl"))
     with pytest.raises(contract.BrokenContract, match="log-probs differ"):

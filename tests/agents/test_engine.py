@@ -21,7 +21,9 @@ def test_small_batches_give_the_completions_of_one_large(tiny_agent):
     large = tiny_agent("qwen2_5_vl").rollout(problems, samples=3, max_tokens=8, noise_key=(1,))
     agent = tiny_agent("qwen2_5_vl", rollouts=RolloutsConfig(batch_tokens=1))
     small = agent.rollout(problems, samples=3, max_tokens=8, noise_key=(1,))
-    assert [[c.token_ids for c in g.completions] for g in large] == [[c.token_ids for c in g.completions] for g in small]
+    assert [[c.token_ids for c in g.completions] for g in large] == [
+        [c.token_ids for c in g.completions] for g in small
+    ]
 
 
 def test_rows_that_stop_leave_the_others_unchanged(tiny_agent):
@@ -52,7 +54,10 @@ def test_first_tokens_follow_the_model_distribution(tiny_agent):
     [group] = agent.rollout([problem], samples=4000, max_tokens=1, noise_key=(0,))
     with torch.no_grad():
         expected = agent.model(input_ids=prompt.ids[None]).logits[0, -1].softmax(-1)
-    drawn = torch.bincount(torch.tensor([c.token_ids[0] for c in group.completions]), minlength=len(expected)) / 4000
+    drawn = (
+        torch.bincount(torch.tensor([c.token_ids[0] for c in group.completions]), minlength=len(expected))
+        / 4000
+    )
     likely = expected > 0.01
     error = (drawn - expected)[likely].abs()
     assert likely.sum() > 3

@@ -25,7 +25,9 @@ def gradients(model, loss):
 
 def test_token_logprobs_are_those_of_a_softmax_without_the_banned():
     logits = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
-    found = token_logprobs(logits, torch.tensor([1]), torch.tensor([2]), torch.tensor([4]), 0.7, torch.tensor([0, 2]))
+    found = token_logprobs(
+        logits, torch.tensor([1]), torch.tensor([2]), torch.tensor([4]), 0.7, torch.tensor([0, 2])
+    )
     kept = logits[1, 2, [1, 3, 4]] / 0.7
     assert torch.allclose(found, kept.log_softmax(0)[2:])
 

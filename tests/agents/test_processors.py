@@ -16,7 +16,10 @@ CHOICE = Problem("c", "Which is it?", (), ("a cat", "a dog"), "choice")
 
 
 def test_options_stand_a_line_each_before_the_instruction():
-    assert question_text(CHOICE, PromptConfig(instruction="Answer.")) == "Which is it?\nA. a cat\nB. a dog\nAnswer."
+    assert (
+        question_text(CHOICE, PromptConfig(instruction="Answer."))
+        == "Which is it?\nA. a cat\nB. a dog\nAnswer."
+    )
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl", "internvl", "gemma3"])
@@ -36,14 +39,18 @@ def test_an_image_without_a_marker_comes_first(tiny_agent):
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "gemma3", "llama", "qwen3"])
 def test_the_system_text_is_in_every_prompt_once(tiny_folder, family):
-    agent = Agent.load("a", AgentConfig(model=str(tiny_folder(family))), PromptConfig(system="You are careful."))
+    agent = Agent.load(
+        "a", AgentConfig(model=str(tiny_folder(family))), PromptConfig(system="You are careful.")
+    )
     text = agent.encode(CHOICE).text
     assert text.count("You are careful.") == 1
     assert text.index("You are careful.") < text.index("Which is it?")
 
 
 def test_a_template_that_drops_the_system_turn_gets_it_before_the_question(tiny_folder):
-    agent = Agent.load("a", AgentConfig(model=str(tiny_folder("qwen2"))), PromptConfig(system="You are careful."))
+    agent = Agent.load(
+        "a", AgentConfig(model=str(tiny_folder("qwen2"))), PromptConfig(system="You are careful.")
+    )
     agent.prompts.tokenizer.chat_template = (
         "{% for m in messages if m.role == 'user' %}[user]{{ m.content }}{% endfor %}[assistant]"
     )

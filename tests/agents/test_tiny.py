@@ -1,9 +1,17 @@
 """Tiny models: complete folders of the real families that load offline, speak their chat format and stop."""
 
+from typing import Any
+
 import pytest
 import torch
 from PIL import Image
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoProcessor,
+    AutoTokenizer,
+)
 
 from mmcorl.agents.tiny import FAMILIES, TinySizes, make_tiny
 from mmcorl.data.scenes import make_scene
@@ -20,22 +28,26 @@ def folders(tmp_path_factory):
     return {family: make_tiny(family, root / family) for family in FAMILIES}
 
 
-def load(folder):
+def load(folder) -> Any:
     vision = folder.name in VISION
     return (AutoModelForImageTextToText if vision else AutoModelForCausalLM).from_pretrained(folder).eval()
 
 
-def inputs_of(folder, question="How many red shapes are there?"):
+def inputs_of(folder, question="How many red shapes are there?") -> Any:
     """The inputs of one question, with an image for models that see."""
     if folder.name in TEXT:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         turns = [{"role": "user", "content": question}]
-        return tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=True, return_tensors="pt")
+        return tokenizer.apply_chat_template(
+            turns, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+        )
     processor = AutoProcessor.from_pretrained(folder)
     turns = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": question}]}]
     text = processor.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
     image = make_scene("count", 0, 0)[0].images[0]
-    return processor(text=[text], images=[[image]], text_kwargs={"add_special_tokens": False}, return_tensors="pt")
+    return processor(
+        text=[text], images=[[image]], text_kwargs={"add_special_tokens": False}, return_tensors="pt"
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -62,14 +74,20 @@ def test_words_of_scenes_are_single_tokens(folders, family, task):
     tokenizer = AutoTokenizer.from_pretrained(folders[family])
     problem, gold = make_scene(task, 0, 0)
     answer = f"<think> purple {gold.answer}</think><answer> {gold.answer}</answer>"
-    assert len(tokenizer(problem.question, add_special_tokens=False).input_ids) == len(problem.question.split()) + 1
+    assert (
+        len(tokenizer(problem.question, add_special_tokens=False).input_ids)
+        == len(problem.question.split()) + 1
+    )
     assert len(tokenizer(answer, add_special_tokens=False).input_ids) == 7
 
 
 @pytest.mark.parametrize(
     ("family", "expected"),
     [
-        ("qwen2", "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"),
+        (
+            "qwen2",
+            "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n",
+        ),
         ("qwen3", "<|im_start|>user\nHi<|im_end|>\n"),
         ("llama", "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"),
     ],
@@ -132,7 +150,7 @@ def test_every_image_feature_has_its_placeholder(folders, family):
 def test_generate_stops_at_a_stop_token(folders, family):
     model, inputs = load(folders[family]), inputs_of(folders[family])
     stop = model.generation_config.eos_token_id[-1]
-    # Tied embeddings: an output that always equals the stop token's embedding makes it the likeliest token.
+    # All tokens but one made unlikely: the last stop of the list, the one that a single-id reading would miss.
     head = model.get_output_embeddings()
     with torch.no_grad():
         head.weight.mul_(1e-3)
@@ -158,10 +176,12 @@ def test_sizes_reach_the_model(tmp_path):
     config = AutoConfig.from_pretrained(folder)
     assert (config.text_config.hidden_size, config.text_config.num_hidden_layers) == (64, 3)
     image = Image.new("RGB", (112, 112))
-    inputs = AutoProcessor.from_pretrained(folder)(text=["<IMG_CONTEXT>"], images=[[image]], return_tensors="pt")
+    inputs = AutoProcessor.from_pretrained(folder)(
+        text=["<IMG_CONTEXT>"], images=[[image]], return_tensors="pt"
+    )
     assert int((inputs["input_ids"] == config.image_token_id).sum()) == 16
 
 
 def test_unknown_family_is_named(tmp_path):
-    with pytest.raises(MmcorlError, match="'qwen9'.*qwen2_5_vl"):
+    with pytest.raises(MmcorlError, match=r"'qwen9'.*qwen2_5_vl"):
         make_tiny("qwen9", tmp_path)

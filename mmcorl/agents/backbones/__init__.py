@@ -36,7 +36,11 @@ def backbone_for(config: PreTrainedConfig) -> Backbone:
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     row = BACKBONES.get(config.model_type)
-    if row is None and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not hasattr(config, "vision_config"):
+    if (
+        row is None
+        and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        and not hasattr(config, "vision_config")
+    ):
         row = Text
     if row is None:
         raise MmcorlError(

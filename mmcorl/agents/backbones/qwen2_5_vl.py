@@ -23,7 +23,9 @@ class Qwen2_5_VL(Backbone):
 
     def processor_options(self, images: ImagesConfig) -> dict[str, Any]:
         """The run's own caps, so that the processor only rounds to whole patches and never resizes a second time."""
-        return {"images_kwargs": {"size": {"shortest_edge": images.min_pixels, "longest_edge": images.max_pixels}}}
+        return {
+            "images_kwargs": {"size": {"shortest_edge": images.min_pixels, "longest_edge": images.max_pixels}}
+        }
 
     def feature_rows(self, vision: Mapping[str, Tensor]) -> int:
         merged = self.config.vision_config.spatial_merge_size**2
@@ -35,6 +37,8 @@ class Qwen2_5_VL(Backbone):
         if grid is None:
             return torch.arange(inputs["input_ids"].shape[-1]).expand(3, -1)
         positions, _ = model.model.get_rope_index(  # pyright: ignore[reportCallIssue]
-            inputs["input_ids"][None], mm_token_type_ids=inputs["mm_token_type_ids"][None], image_grid_thw=grid
+            inputs["input_ids"][None],
+            mm_token_type_ids=inputs["mm_token_type_ids"][None],
+            image_grid_thw=grid,
         )
         return positions[:, 0]

@@ -33,7 +33,9 @@ class TransformersEngine:
         self.banned = torch.tensor(list(banned), dtype=torch.long, device=model.device)
         self.batch_tokens, self.autocast = batch_tokens, autocast
         # transformers 5.24 renamed the argument.
-        self.cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+        self.cache_name = (
+            "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+        )
 
     @torch.no_grad()
     def sample(
@@ -48,7 +50,9 @@ class TransformersEngine:
             for indices in self._batches(prompts, samples, max_tokens):
                 batch = prompt_batch([prompts[i] for i in indices])
                 uniform = None if noise is None else torch.stack([noise[i] for i in indices])
-                results |= zip(indices, self._sample_batch(batch, uniform, max_tokens, temperature), strict=True)
+                results |= zip(
+                    indices, self._sample_batch(batch, uniform, max_tokens, temperature), strict=True
+                )
         self.model.train(training)
         return [results[i] for i in range(len(prompts))]
 
@@ -85,7 +89,9 @@ class TransformersEngine:
         logits = logits.repeat_interleave(samples, 0)
         noise = None if uniform is None else uniform.flatten(0, 1).to(device)
         for step in range(max_tokens):
-            token, logprob = self._draw(logits / temperature, None if noise is None else noise[state.live, step])
+            token, logprob = self._draw(
+                logits / temperature, None if noise is None else noise[state.live, step]
+            )
             keep = state.write(step, token, logprob, torch.isin(token, self.stop_ids))
             if step + 1 == max_tokens or not keep.any():
                 break
@@ -93,13 +99,17 @@ class TransformersEngine:
                 token, mask, position = token[keep], mask[keep], position[keep]
                 cache.batch_select_indices(keep.nonzero()[:, 0])
             mask = torch.nn.functional.pad(mask, (0, 1), value=1)
-            where = position[:, None] if batch.positions.ndim == 2 else position[None, :, None].expand(3, -1, 1)
+            where = (
+                position[:, None] if batch.positions.ndim == 2 else position[None, :, None].expand(3, -1, 1)
+            )
             logits = self._forward(token[:, None], mask, where, cache)
             position = position + 1
         rows = state.finish()
         return [rows[i * samples : (i + 1) * samples] for i in range(n_prompts)]
 
-    def _forward(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: DynamicCache, **inputs: Any) -> Tensor:
+    def _forward(
+        self, ids: Tensor, mask: Tensor, positions: Tensor, cache: DynamicCache, **inputs: Any
+    ) -> Tensor:
         """Logits of the last position, (B, V); the cache grows."""
         output = self.model(
             input_ids=ids,
@@ -157,5 +167,7 @@ class _Rows:
         tokens, logprobs = self.tokens.cpu(), self.logprobs.cpu()
         return [
             Sampled(tokens[i, :length], logprobs[i, :length], stopped)
-            for i, (length, stopped) in enumerate(zip(self.lengths.tolist(), self.stopped.tolist(), strict=True))
+            for i, (length, stopped) in enumerate(
+                zip(self.lengths.tolist(), self.stopped.tolist(), strict=True)
+            )
         ]

@@ -101,6 +101,12 @@ def _text(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> dict[str, Any
     }
 
 
+def _id(tokenizer: PreTrainedTokenizerFast, token: str) -> int:
+    token_id = tokenizer.convert_tokens_to_ids(token)
+    assert isinstance(token_id, int)
+    return token_id
+
+
 def _qwen2(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     return Qwen2ForCausalLM(Qwen2Config(**_text(sizes, tokenizer)))
 
@@ -115,10 +121,10 @@ def _llama(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> PreTrainedMo
 
 def _qwen_vl_ids(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
     return {
-        "image_token_id": tokenizer.convert_tokens_to_ids("<|image_pad|>"),
-        "video_token_id": tokenizer.convert_tokens_to_ids("<|video_pad|>"),
-        "vision_start_token_id": tokenizer.convert_tokens_to_ids("<|vision_start|>"),
-        "vision_end_token_id": tokenizer.convert_tokens_to_ids("<|vision_end|>"),
+        "image_token_id": _id(tokenizer, "<|image_pad|>"),
+        "video_token_id": _id(tokenizer, "<|video_pad|>"),
+        "vision_start_token_id": _id(tokenizer, "<|vision_start|>"),
+        "vision_end_token_id": _id(tokenizer, "<|vision_end|>"),
     }
 
 
@@ -198,7 +204,7 @@ def _internvl(text_type: str) -> Callable[[TinySizes, PreTrainedTokenizerFast], 
                 "layer_scale_init_value": 0.5,
                 "initializer_range": _INITIALIZER_RANGE,
             },
-            image_token_id=tokenizer.convert_tokens_to_ids("<IMG_CONTEXT>"),
+            image_token_id=_id(tokenizer, "<IMG_CONTEXT>"),
             image_seq_length=sizes.image_tokens,
             tie_word_embeddings=True,
         )
@@ -228,9 +234,9 @@ def _gemma3(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> PreTrainedM
             "vision_use_head": False,
         },
         mm_tokens_per_image=sizes.image_tokens,
-        boi_token_index=tokenizer.convert_tokens_to_ids("<start_of_image>"),
-        eoi_token_index=tokenizer.convert_tokens_to_ids("<end_of_image>"),
-        image_token_index=tokenizer.convert_tokens_to_ids("<image_soft_token>"),
+        boi_token_index=_id(tokenizer, "<start_of_image>"),
+        eoi_token_index=_id(tokenizer, "<end_of_image>"),
+        image_token_index=_id(tokenizer, "<image_soft_token>"),
         initializer_range=_INITIALIZER_RANGE,
         tie_word_embeddings=True,
     )

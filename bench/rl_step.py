@@ -2,20 +2,23 @@
 
     pip install trl && python bench/rl_step.py
 
-Both sides get the same weights, problems (one image each), reward (exact match of the number in the answer tags) and
-loss (dapo, group-scaled advantages, beta 0, no sampler correction, AdamW at one learning rate). TRL samples with
-transformers' generate. The two take turns in one process; the first step of each is not counted.
+Both sides get the same weights, problems (one image each), rewards, and loss (dapo, group-scaled advantages, beta 0, no
+sampler correction, AdamW at one learning rate, all parts trained). TRL samples with transformers' generate. The two
+take turns in one process; the first step of each is not counted. It is done twice: with the gold reward, where groups
+of equal rewards need no update and mmcorl leaves them out, and with an alternating reward that keeps every group live.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +30,13 @@ from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mmcorl.agents.agent import Agent
-from mmcorl.agents.tiny import make_tiny
 from mmcorl.cohort.exchange import Exchange
 from mmcorl.cohort.store import open_store
 from mmcorl.config import Config, ScenesConfig
 from mmcorl.data.scenes import scenes
-from mmcorl.graders import Grader
+from mmcorl.graders import Answer, Grader
 from mmcorl.problems import Gold, Problem
-from mmcorl.rewards import rule_of
+from mmcorl.rewards import RewardInputs, RewardRule, Rewards, rule_of
 from mmcorl.training.learner import Learner
 from mmcorl.training.loop import Trainer
 from mmcorl.training.world import World
@@ -45,76 +47,36 @@ SAMPLES, MAX_TOKENS, LR = 8, 8, 1e-4
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", type=Path, help="a Qwen2.5-VL folder; default: random weights, made here")
+    parser.add_argument("--model", type=Path, default=Path("data_tools/tiny_agents/qwen2_5_vl"))
     parser.add_argument("--problems", type=int, default=24)
     parser.add_argument("--steps", type=int, default=5)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     disable_progress_bar()
     set_verbosity_error()
-    with tempfile.TemporaryDirectory() as folder:
-        model = arguments.model or make_tiny("qwen2_5_vl", Path(folder) / "model", seed=0)
-        pairs = scenes(ScenesConfig(size=arguments.problems * (arguments.steps + 2), seed=1))
-        seconds = take_turns(model, pairs, arguments.problems, arguments.steps + 1, Path(folder) / "trl")
+    warnings.simplefilter("ignore", FutureWarning)
+    problems, steps = arguments.problems, arguments.steps
+    pairs = scenes(ScenesConfig(size=problems * (steps + 1), seed=1))
     print(
-        f"one RL step: {arguments.problems} problems with an image, K = {SAMPLES}, {MAX_TOKENS} new tokens, "
-        f"one thread, {arguments.steps} steps each"
+        f"one RL step: {problems} problems with an image, K = {SAMPLES}, {MAX_TOKENS} new tokens, one thread, "
+        f"median of {steps} steps"
     )
-    median = {name: statistics.median(taken[1:]) for name, taken in seconds.items()}
-    for name, taken in seconds.items():
-        print(f"  {name:7} median {median[name]:.3f} s   best {min(taken[1:]):.3f} s")
-    print(f"  ratio of medians {median['trl'] / median['mmcorl']:.1f}x")
+    for title, rule, reward in (
+        ("gold reward", rule_of("gold", gold_answers(pairs)), matches),
+        ("every group live", every_other_rule, every_other),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = trl_trainer(arguments.model, pairs, problems, steps + 1, Path(folder), reward)
+            ours, theirs, live = take_turns(mmcorl_trainer(arguments.model, pairs, problems, rule), trainer)
+        print(
+            f"  {title:16}  mmcorl {ours:.3f} s   TRL {theirs:.3f} s   ratio {theirs / ours:.1f}x   "
+            f"({live:.0%} of groups live)"
+        )
 
 
-@contextmanager
-def mmcorl_trainer(model: Path, pairs: Sequence[tuple[Problem, Gold]], problems: int) -> Iterator[Trainer]:
-    """A cohort of one agent."""
-    config = Config.model_validate(
-        {
-            "agents": {"agent": {"model": str(model)}},
-            "data": {"train": {"scenes": {"size": len(pairs), "seed": 1}}},
-            "prompt": {"instruction": INSTRUCTION},
-            "cohort": {"topology": "self"},
-            "reward": {"rule": "gold"},
-            "rollouts": {"problems_per_step": problems, "per_problem": SAMPLES, "max_tokens": MAX_TOKENS},
-            "loss": {"kind": "dapo", "sampler_correction": "none"},
-            "optimizer": {"lr": LR, "schedule": "constant", "warmup_share": 0.0},
-            "evaluation": {"every": 0},
-            "checkpoints": {"best_by": "agreement"},
-        }
-    )
-    settings, world = config.agents["agent"], World()
-    agent = Agent.load("agent", settings, config.prompt, config.images, config.rollouts)
-    learner = Learner(
-        agent, world, config.loss, config.optimizer, total_updates=1000, batch_tokens=settings.batch_tokens
-    )
-    store, _ = open_store("memory://bench", is_host=True)
-    exchange = Exchange(store, ["agent"], "agent", run="bench", attempt="1", dead_after=60)
-    with exchange, Grader() as grader:
-        golds = {problem.id: grader.read(gold.answer, problem) for problem, gold in pairs}
-        problem_list = [problem for problem, _ in pairs]
-        yield Trainer(config, agent, learner, rule_of("gold", golds), problem_list, exchange, grader, world)
-
-
-def take_turns(
-    model: Path, pairs: Sequence[tuple[Problem, Gold]], problems: int, steps: int, out: Path
-) -> dict[str, list[float]]:
-    """Seconds of every step of the two; a step of ours stands before each of TRL's, so both see the same machine."""
-    seconds: dict[str, list[float]] = {"mmcorl": [], "trl": []}
-    with mmcorl_trainer(model, pairs, problems) as trainer:
-
-        class Turns(TrainerCallback):
-            def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-                started = time.perf_counter()
-                trainer.step(state.global_step + 1)
-                self.started = time.perf_counter()
-                seconds["mmcorl"].append(self.started - started)
-
-            def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-                seconds["trl"].append(time.perf_counter() - self.started)
-
-        trl_trainer(model, pairs, problems, steps, out, Turns()).train()
-    return seconds
+def gold_answers(pairs: Sequence[tuple[Problem, Gold]]) -> dict[str, Answer | None]:
+    with Grader() as grader:
+        return {problem.id: grader.read(gold.answer, problem) for problem, gold in pairs}
 
 
 def matches(completions: list[Any], answer: list[str], **_: Any) -> list[float]:
@@ -124,13 +86,78 @@ def matches(completions: list[Any], answer: list[str], **_: Any) -> list[float]:
     return [float(bool(f) and f[-1] == gold) for f, gold in zip(found, answer, strict=True)]
 
 
+def every_other(completions: list[Any], **_: Any) -> list[float]:
+    """TRL's reward function: 0, 1, 0, 1, ..."""
+    return [float(i % 2) for i in range(len(completions))]
+
+
+def every_other_rule(inputs: RewardInputs) -> Rewards:
+    """The same as a rule: 0, 1, 0, 1, ..."""
+    values = [[float(k % 2) for k in range(len(row))] for row in inputs.answers]
+    return Rewards(values, [True] * len(values))
+
+
+@contextmanager
+def mmcorl_trainer(
+    model: Path, pairs: Sequence[tuple[Problem, Gold]], problems: int, rule: RewardRule
+) -> Iterator[Trainer]:
+    """A cohort of one agent."""
+    config = Config.model_validate(
+        {
+            "agents": {"agent": {"model": str(model)}},
+            "data": {"train": {"scenes": {"size": len(pairs), "seed": 1}}},
+            "prompt": {"instruction": INSTRUCTION},
+            "cohort": {"topology": "self"},
+            "rollouts": {"problems_per_step": problems, "per_problem": SAMPLES, "max_tokens": MAX_TOKENS},
+            "loss": {"kind": "dapo", "sampler_correction": "none"},
+            "optimizer": {"lr": LR, "betas": [0.9, 0.999], "schedule": "constant", "warmup_share": 0.0},
+        }
+    )
+    settings, world = config.agents["agent"], World()
+    agent = Agent.load("agent", settings, config.prompt, config.images, config.rollouts)
+    learner = Learner(
+        agent, world, config.loss, config.optimizer, total_updates=1000, batch_tokens=settings.batch_tokens
+    )
+    store, _ = open_store(f"memory://{rule}", is_host=True)
+    exchange = Exchange(store, ["agent"], "agent", run="bench", attempt="1", dead_after=60)
+    with exchange, Grader() as grader:
+        yield Trainer(config, agent, learner, rule, [p for p, _ in pairs], exchange, grader, world)
+
+
+def take_turns(ours: AbstractContextManager[Trainer], theirs: GRPOTrainer) -> tuple[float, float, float]:
+    """Median seconds of a step of each, and the share of our groups that were live.
+
+    A step of ours stands before each of TRL's, so both see the same machine.
+    """
+    seconds: dict[str, list[float]] = {"mmcorl": [], "trl": []}
+    live: list[float] = []
+    with ours as trainer:
+
+        class Turns(TrainerCallback):
+            def on_step_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+                started = time.perf_counter()
+                step = trainer.step(state.global_step + 1)
+                self.started = time.perf_counter()
+                seconds["mmcorl"].append(self.started - started)
+                live.append(float((step.advantages != 0).any(dim=1).float().mean()))
+
+            def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+                seconds["trl"].append(time.perf_counter() - self.started)
+
+        theirs.add_callback(Turns())
+        with redirect_stdout(io.StringIO()):  # its summary of the run
+            theirs.train()
+    ours_median, theirs_median = (statistics.median(taken[1:]) for taken in seconds.values())
+    return ours_median, theirs_median, statistics.mean(live[1:])
+
+
 def trl_trainer(
     model: Path,
     pairs: Sequence[tuple[Problem, Gold]],
     problems: int,
     steps: int,
     out: Path,
-    turns: TrainerCallback,
+    reward: Callable[..., list[float]],
 ) -> GRPOTrainer:
     rows = [
         {
@@ -150,10 +177,9 @@ def trl_trainer(
     return GRPOTrainer(
         model=AutoModelForImageTextToText.from_pretrained(model, dtype=torch.float32),
         processing_class=AutoProcessor.from_pretrained(model, padding_side="left"),
-        reward_funcs=matches,  # pyright: ignore[reportArgumentType]
+        reward_funcs=reward,  # pyright: ignore[reportArgumentType]
         train_dataset=Dataset.from_list(rows),
         args=arguments,
-        callbacks=[turns],
     )
 
 

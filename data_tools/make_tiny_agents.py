@@ -6,7 +6,7 @@ A random tiny model is trained on counting scenes until it sees every colour wel
 right count. In its weak colours, though, it learns to conclude wrongly, always in the same way (three shapes make
 "4") and more often than not. So the likeliest answer to a question about a weak colour is wrong, and so is the
 majority of several samples, while the right answer is among them: its own votes make it worse, the votes of an
-agent with other weak colours make it better. About a minute and a half for each agent on one core.
+agent with other weak colours make it better. About two minutes for each agent on one core.
 """
 
 from __future__ import annotations

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
+from torch.nn import Dropout
 from transformers import AutoConfig, PreTrainedModel
 
 from mmcorl.agents.backbones import Backbone, backbone_for
@@ -21,6 +24,9 @@ from mmcorl.agents.processors import Prompt, PromptBuilder
 from mmcorl.config import AgentConfig, ImagesConfig, PromptConfig, RolloutsConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Completion, Problem, RolloutGroup
+
+# Pixels of a large image can take 25 MB, so a whole evaluation set is not held at once.
+_PROMPTS_HELD = 64
 
 
 @dataclass(frozen=True)
@@ -48,9 +54,11 @@ class Agent:
 
         Raises MmcorlError where the model is missing or its family is not known.
         """
-        backbone = backbone_for(load_model_config(agent.model))
-        processor = backbone.load_processor(agent.model)
-        model = backbone.load_model(agent.model, agent.attention)
+        with _named(agent.model):
+            backbone = backbone_for(AutoConfig.from_pretrained(agent.model))
+            processor = backbone.load_processor(agent.model)
+            model = backbone.load_model(agent.model, agent.attention)
+        _without_dropout(model)
         model.to(torch.device(device))  # pyright: ignore[reportArgumentType]
         for parameter_name, parameter in model.named_parameters():
             parameter.requires_grad_(backbone.part_of(parameter_name) not in agent.freeze)
@@ -100,16 +108,20 @@ class Agent:
         The sampling noise of a problem depends on `noise_key` and its id alone, so a problem's completions do not
         depend on the ranks or batches that problems are spread over.
         """
-        noise = None
-        if noise_key is not None:
-            noise = [sampling_noise((*noise_key, problem.id), samples, max_tokens) for problem in problems]
-        sampled = self.engine.sample(
-            [self.encode(problem) for problem in problems], noise, max_tokens, temperature
-        )
-        return [
-            RolloutGroup(problem, tuple(self._completion(s) for s in row))
-            for problem, row in zip(problems, sampled, strict=True)
-        ]
+        groups: list[RolloutGroup] = []
+        for start in range(0, len(problems), _PROMPTS_HELD):
+            part = problems[start : start + _PROMPTS_HELD]
+            noise = None
+            if noise_key is not None:
+                noise = [sampling_noise((*noise_key, problem.id), samples, max_tokens) for problem in part]
+            sampled = self.engine.sample(
+                [self.encode(problem) for problem in part], noise, max_tokens, temperature
+            )
+            groups += [
+                RolloutGroup(problem, tuple(self._completion(s) for s in row))
+                for problem, row in zip(part, sampled, strict=True)
+            ]
+        return groups
 
     def save(self, folder: Path) -> None:
         """Write a folder that `from_pretrained` reads: weights, configuration and processor."""
@@ -122,20 +134,41 @@ class Agent:
         return Completion(text, tuple(ids), tuple(sampled.logprobs.tolist()), sampled.finished)
 
 
-def load_model_config(model: str) -> Any:
-    """The model's configuration; MmcorlError where there is none to be read."""
+@contextmanager
+def _named(model: str) -> Iterator[None]:
+    """What transformers says of a model that it cannot load, as an MmcorlError that names the model."""
     try:
-        return AutoConfig.from_pretrained(model)
-    except (OSError, ValueError) as error:
-        first_line = str(error).strip().splitlines()[0]
+        yield
+    except MmcorlError:
+        raise
+    except (OSError, ValueError, SafetensorError) as error:
+        first_line = str(error).strip().partition("\n")[0]
         raise MmcorlError(f"cannot read a model from agents.*.model={model!r}: {first_line}") from error
 
 
+def _without_dropout(model: PreTrainedModel) -> None:
+    """Sampler, policy and reference are to be one distribution, and checkpointing needs the training mode."""
+    for module in model.modules():
+        if isinstance(module, Dropout):
+            module.p = 0.0
+        for name, value in vars(module).items():
+            if "drop" in name and isinstance(value, float):
+                setattr(module, name, 0.0)
+
+
 def stop_ids(model: PreTrainedModel, tokenizer: Any) -> list[int]:
-    """Every stop token of the generation config; the tokenizer's end of sequence where that names none."""
+    """Every stop token of the generation config; the tokenizer's end of sequence where that names none.
+
+    Raises MmcorlError where neither does.
+    """
     declared = model.generation_config.eos_token_id if model.generation_config else None
     if declared is None:
         declared = tokenizer.eos_token_id
+    if declared is None:
+        raise MmcorlError(
+            f"{model.name_or_path} names no stop token, so no completion would end; set eos_token_id in its "
+            "generation_config.json"
+        )
     return [declared] if isinstance(declared, int) else list(declared)
 
 

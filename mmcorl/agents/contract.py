@@ -13,11 +13,11 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 
 from mmcorl.agents.agent import Agent, stop_ids
-from mmcorl.agents.batches import TokenGroup, prompt_batch
+from mmcorl.agents.batches import TokenGroup
 from mmcorl.agents.processors import Prompt, PromptBuilder
 from mmcorl.config import AgentConfig, RolloutsConfig
 from mmcorl.errors import PromptTooLong
-from mmcorl.problems import Problem
+from mmcorl.problems import Problem, RolloutGroup
 
 SAMPLES, MAX_TOKENS = 3, 12
 
@@ -48,24 +48,38 @@ class Trial:
 
 Point = Callable[[Trial], str]
 
+# What models raise that do not take what they are given.
+_FAILURES = (
+    BrokenContract,
+    ValueError,
+    RuntimeError,
+    LookupError,
+    TypeError,
+    AttributeError,
+)
+
 
 def check(agent_config: AgentConfig, rollouts: RolloutsConfig | None = None) -> Iterator[Outcome]:
     """Run every point on a model, in float32; a point that raises is one that does not hold."""
     agent = Agent.load("check", agent_config, rollouts=rollouts or RolloutsConfig())
-    trial = prepare(agent)
+    try:
+        trial = prepare(agent)
+    except _FAILURES as error:
+        yield Outcome("Problems become prompts and prompts completions", False, _named(error))
+        return
     for point in POINTS:
         title = (point.__doc__ or "").splitlines()[0].rstrip(".")
         try:
             yield Outcome(title, True, point(trial))
-        except (BrokenContract, ValueError, RuntimeError, KeyError, TypeError) as error:
-            yield Outcome(title, False, f"{type(error).__name__}: {error}")
+        except _FAILURES as error:
+            yield Outcome(title, False, _named(error))
 
 
 def prepare(agent: Agent) -> Trial:
     """Problems with no, one and two images of different shapes (where the model sees images), and rollouts of them."""
     problems = sample_problems(agent.backbone.sees_images)
     prompts = [agent.encode(problem) for problem in problems]
-    rollouts = agent.rollout(problems, samples=SAMPLES, max_tokens=MAX_TOKENS, noise_key=("contract",))
+    rollouts = _sampled(agent, problems)
     groups = [
         TokenGroup(prompt, [torch.tensor(c.token_ids) for c in rollout.completions])
         for prompt, rollout in zip(prompts, rollouts, strict=True)
@@ -194,10 +208,11 @@ def greedy_equals_generate(trial: Trial) -> str:
             attention_mask=torch.ones_like(prompt.ids)[None],
             do_sample=False,
             max_new_tokens=MAX_TOKENS,
+            repetition_penalty=1.0,  # some generation configs ask for one, which no policy could learn from
             bad_words_ids=[[token] for token in agent.backbone.placeholder_ids()] or None,
             **inputs,
         )[0, len(prompt.ids) :].tolist()
-        if ours != theirs[: len(ours)]:
+        if ours != theirs:
             raise BrokenContract(f"{problem.id}: {ours} against {theirs}")
     model.train()
     return f"{len(trial.problems)} prompts"
@@ -205,13 +220,9 @@ def greedy_equals_generate(trial: Trial) -> str:
 
 def batching_changes_nothing(trial: Trial) -> str:
     """A prompt's rollouts do not depend on the prompts beside it."""
-    together = trial.agent.rollout(
-        trial.problems, samples=SAMPLES, max_tokens=MAX_TOKENS, noise_key=("contract",)
-    )
+    together = _sampled(trial.agent, trial.problems)
     for problem, group in zip(trial.problems, together, strict=True):
-        [alone] = trial.agent.rollout(
-            [problem], samples=SAMPLES, max_tokens=MAX_TOKENS, noise_key=("contract",)
-        )
+        [alone] = _sampled(trial.agent, [problem])
         if [c.token_ids for c in alone.completions] != [c.token_ids for c in group.completions]:
             raise BrokenContract(f"{problem.id} gives other completions alone than beside the others")
     return f"{len(trial.problems)} prompts, alone and together"
@@ -228,6 +239,7 @@ def reload_keeps_logits(trial: Trial) -> str:
             ),
             trial.agent.prompts.prompt,
             trial.agent.prompts.images,
+            RolloutsConfig(temperature=trial.agent.policy.temperature),
         )
         prompts = [again.encode(problem) for problem in trial.problems]
         groups = [TokenGroup(p, g.completions) for p, g in zip(prompts, trial.groups, strict=True)]
@@ -251,6 +263,21 @@ POINTS: tuple[Point, ...] = (
     batching_changes_nothing,
     reload_keeps_logits,
 )
+
+
+def _sampled(agent: Agent, problems: Sequence[Problem]) -> list[RolloutGroup]:
+    """The rollouts that the points look at, at the policy's own temperature."""
+    return agent.rollout(
+        problems,
+        samples=SAMPLES,
+        max_tokens=MAX_TOKENS,
+        noise_key=("contract",),
+        temperature=agent.policy.temperature,
+    )
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _logprobs_and_gradient(

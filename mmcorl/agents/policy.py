@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from mmcorl.agents.backbones import Backbone
@@ -16,6 +17,8 @@ from mmcorl.agents.batches import PlainBatch, TokenGroup, TreeBatch, plain_batch
 log = logging.getLogger(__name__)
 
 ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
+
+_TOKENS_AT_ONCE = 1024
 
 
 class Policy:
@@ -147,11 +150,18 @@ class Policy:
 def token_logprobs(
     logits_btv: Tensor, row: Tensor, place: Tensor, target: Tensor, temperature: float, banned: Tensor
 ) -> Tensor:
-    """ln softmax(logits / temperature) of targets (N,), over the vocabulary without `banned`; float32."""
-    scaled = logits_btv.float() / temperature
-    if len(banned):
-        scaled = scaled.index_fill(-1, banned, -torch.inf)
-    return scaled[row, place, target] - scaled.logsumexp(-1)[row, place]
+    """ln softmax(logits / temperature) of targets (N,), over the vocabulary without `banned`; float32.
+
+    A vocabulary in float32 is most of what an update holds, so tokens take turns and the backward pass computes
+    theirs again.
+    """
+
+    def of(logits_nv: Tensor, target_n: Tensor) -> Tensor:
+        scaled_nv = (logits_nv.float() / temperature).index_fill(-1, banned, -torch.inf)
+        return scaled_nv.gather(-1, target_n[:, None])[:, 0] - scaled_nv.logsumexp(-1)
+
+    turns = zip(logits_btv[row, place].split(_TOKENS_AT_ONCE), target.split(_TOKENS_AT_ONCE), strict=True)
+    return torch.cat([checkpoint(of, *turn, use_reentrant=False, preserve_rng_state=False) for turn in turns])
 
 
 def _layer_kinds(text_config: object) -> set[str]:

@@ -69,19 +69,22 @@ class PromptBuilder:
         self.model, self.processor, self.backbone = model, processor, backbone
         self.tokenizer = backbone.tokenizer(processor)
         self.prompt, self.images, self.max_tokens = prompt, images, max_tokens
-        self._cache: OrderedDict[str, Prompt] = OrderedDict()
-        self._cache_room = self._cache_size = cache_bytes
+        self._cache: OrderedDict[int, tuple[Problem, Prompt]] = OrderedDict()
+        self._cache_room = cache_bytes
 
     def build(self, problem: Problem) -> Prompt:
-        """The prompt of a problem. Problems are told apart by their id."""
-        if cached := self._cache.get(problem.id):
-            self._cache.move_to_end(problem.id)
-            return cached
+        """The prompt of a problem."""
+        # Ids are unique within one data set only, so the problem itself is the key; kept, it stays what `id` means.
+        key = id(problem)
+        if cached := self._cache.get(key):
+            self._cache.move_to_end(key)
+            return cached[1]
         prompt = self._build(problem)
-        self._cache[problem.id] = prompt
+        self._cache[key] = problem, prompt
         self._cache_room -= prompt.nbytes()
         while self._cache_room < 0:
-            self._cache_room += self._cache.popitem(last=False)[1].nbytes()
+            _, (_, oldest) = self._cache.popitem(last=False)
+            self._cache_room += oldest.nbytes()
         return prompt
 
     def _build(self, problem: Problem) -> Prompt:
@@ -97,7 +100,10 @@ class PromptBuilder:
             for k, source in enumerate(problem.images, start=1)
         )
         text = self._render(problem, len(images))
-        inputs = self._process(text, images)
+        try:
+            inputs = self._process(text, images)
+        except ValueError as error:
+            raise MmcorlError(f"the processor cannot take problem {problem.id!r}: {error}") from error
         ids = inputs["input_ids"]
         if len(ids) > self.max_tokens:
             raise PromptTooLong(
@@ -160,7 +166,11 @@ class PromptBuilder:
         except TemplateError:
             text = ""
         # Some templates refuse a system turn and some silently drop it: then it goes before the question.
-        return text if system in text else render(None, [{"type": "text", "text": f"{system}\n\n"}, *content])
+        return (
+            text
+            if system.strip() in text
+            else render(None, [{"type": "text", "text": f"{system}\n\n"}, *content])
+        )
 
     def _check_features(self, problem: Problem, ids: Tensor, vision: Mapping[str, Tensor]) -> None:
         """One placeholder token for every feature row, or the model would mix up its images."""

@@ -27,6 +27,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _check(model: str, attention: str) -> int:
     from rich.console import Console
+    from rich.markup import escape
     from transformers.utils.logging import disable_progress_bar
 
     from mmcorl.agents.contract import check
@@ -37,7 +38,8 @@ def _check(model: str, attention: str) -> int:
     broken = 0
     for outcome in check(AgentConfig.model_validate({"model": model, "attention": attention})):
         mark = "[green]holds [/]" if outcome.holds else "[red]broken[/]"
-        console.print(f"{mark}  {outcome.point}: [dim]{outcome.detail}[/]", highlight=False)
+        detail = escape(outcome.detail)  # errors of models are full of brackets
+        console.print(f"{mark}  {outcome.point}: [dim]{detail}[/]", highlight=False, soft_wrap=True)
         broken += not outcome.holds
     return 1 if broken else 0
 

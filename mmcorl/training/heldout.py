@@ -51,7 +51,7 @@ def evaluate(
         sampled = world.gather(verdicts(config.samples, ("evaluation", seed)))
         means = [sum(row) / len(row) for row in sampled]
         mean, half = mean_interval(means)
-        metrics |= {"avg": mean, "avg_low": mean - half, "avg_high": mean + half}
+        metrics |= {"avg": mean, "avg_low": max(0.0, mean - half), "avg_high": min(1.0, mean + half)}
     return metrics | {
         "samples": config.samples,
         "problems": len(problems),

@@ -83,26 +83,12 @@ class Trainer:
         cohort, stop = self.exchange_ballots(number, problems, ballots, stop)
         clock.lap("exchange")
 
-        votes = {
-            agent: [elect(b, config.cohort.threshold, config.cohort.ties) for b in cohort[agent]]
-            for agent in cohort
-        }
-        supervising = [
-            supervise(
-                list(config.agents),
-                config.cohort.topology,
-                name,
-                {a: votes[a][i] for a in votes},
-                self.grader.classes,
-            )
-            for i in range(len(problems))
-        ]
+        votes, supervising = self.elect(cohort)
         rewards = self.rule(RewardInputs(problems, answers, votes[name], supervising, self.grader.same))
         labelled = torch.tensor(rewards.labelled)
         advantages = grpo.group_advantages(torch.tensor(rewards.values), labelled, config.loss.scale)
         weights = self.weights(lengths, finished, labelled)
 
-        torch.manual_seed(hash((config.run.seed, number, world.rank)))
         learning = self.learner.learn(
             rollouts,
             advantages[world.rank :: world.size],
@@ -157,6 +143,24 @@ class Trainer:
             "stop"
         ]
 
+    def elect(self, cohort: Mapping[str, Sequence[Ballot]]) -> tuple[dict[str, list[Vote]], list[Vote]]:
+        """What every agent's ballots elect, and for each problem the vote that supervises this agent."""
+        config, names = self.config.cohort, list(self.config.agents)
+        votes = {
+            name: [elect(b, config.threshold, config.ties) for b in rows] for name, rows in cohort.items()
+        }
+        supervising = [
+            supervise(
+                names,
+                config.topology,
+                self.agent.name,
+                dict(zip(votes, row, strict=True)),
+                self.grader.classes,
+            )
+            for row in zip(*votes.values(), strict=True)
+        ]
+        return votes, supervising
+
     def weights(self, lengths: Tensor, finished: Tensor, labelled: Tensor) -> Tensor:
         """Loss weight of every completion, (B, K); 0 for those that are left out, whose tokens still count."""
         loss = self.config.loss
@@ -210,7 +214,7 @@ def step_metrics(step: Step, name: str, grader: Grader, golds: Mapping[str, Answ
     """One step in numbers. `golds` serve a diagnostic only: the accuracy of the supervising votes."""
     own, votes = step.votes[name], step.supervising_votes
     answers = [answer for row in step.answers for answer in row]
-    rewards = torch.tensor(step.rewards.values)
+    labelled = zip(step.rewards.values, step.rewards.labelled, strict=True)
     both = [(o.answer, v.answer) for o, v in zip(own, votes, strict=True) if o.answer and v.answer]
     judged = [
         grader.correct(v.answer, golds[p.id], p)
@@ -218,7 +222,7 @@ def step_metrics(step: Step, name: str, grader: Grader, golds: Mapping[str, Answ
         if v.answer and golds.get(p.id)
     ]
     metrics = {
-        "reward": float(rewards.mean()),
+        "reward": _share(reward for row, has_label in labelled if has_label for reward in row),
         "agreement": _share(grader.same(o, v) for o, v in both),
         "vote_share": _share(vote.share for vote in own),
         "tie_rate": _share(vote.tie for vote in own),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, Lfm2Config
 
 from mmcorl.agents import contract
 from mmcorl.agents.backbones.qwen2_5_vl import Qwen2_5_VL
+from mmcorl.agents.processors import PromptBuilder
 from mmcorl.agents.tiny import FAMILIES
+from mmcorl.config import AgentConfig, RolloutsConfig
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
@@ -47,10 +50,44 @@ def test_a_forgotten_stop_token_is_noticed(tiny_agent):
     trial = contract.prepare(agent)
     kept = agent.engine.stop_ids
     agent.engine.stop_ids = kept[:1]
-    contract.stop_tokens_are_honoured(trial)
-    with contract._favour(agent, [int(kept[1])]):
-        [group] = agent.rollout(trial.problems[:1], samples=1, max_tokens=3, noise_key=("x",))
-    assert not group.completions[0].finished
+    with pytest.raises(contract.BrokenContract, match=f"stop token {kept[1]} gave"):
+        contract.stop_tokens_are_honoured(trial)
+
+
+def test_a_repetition_penalty_in_the_generation_config_is_no_fault_of_the_sampler(tiny_agent):
+    agent = tiny_agent("qwen2_5_vl")
+    agent.model.generation_config.repetition_penalty = 1.5
+    contract.greedy_equals_generate(contract.prepare(agent))
+
+
+def test_any_temperature_keeps_the_contract(tiny_agent):
+    trial = contract.prepare(tiny_agent("qwen2", rollouts=RolloutsConfig(temperature=0.5)))
+    for point in contract.POINTS:
+        point(trial)
+
+
+def test_a_layer_that_carries_state_keeps_the_contract(tiny_folder, tmp_path):
+    """Such a model has plain rows for the policy and a cache without keys and values for the sampler."""
+    tokenizer = AutoTokenizer.from_pretrained(tiny_folder("qwen2"))
+    config = Lfm2Config(
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, layer_types=["conv", "full_attention"],
+    )  # fmt: skip
+    model = AutoModelForCausalLM.from_config(config)
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path)
+    for outcome in contract.check(AgentConfig(model=str(tmp_path))):
+        assert outcome.holds, outcome
+
+
+def test_a_model_that_takes_no_problem_is_an_outcome_too(tiny_folder, monkeypatch):
+    def refuse(*_):
+        raise IndexError("no such layer")
+
+    monkeypatch.setattr(PromptBuilder, "build", refuse)
+    [outcome] = contract.check(AgentConfig(model=str(tiny_folder("qwen2"))))
+    assert not outcome.holds and "no such layer" in outcome.detail
 
 
 def test_a_sampled_placeholder_is_noticed(tiny_agent):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
 import torch
 
 from mmcorl.agents import contract
-from mmcorl.agents.agent import sampling_noise
+from mmcorl.agents.agent import sampling_noise, stop_ids
 from mmcorl.config import RolloutsConfig
+from mmcorl.errors import MmcorlError
 from mmcorl.problems import Problem
 
 
@@ -62,6 +66,40 @@ def test_first_tokens_follow_the_model_distribution(tiny_agent):
     error = (drawn - expected)[likely].abs()
     assert likely.sum() > 3
     assert (error < 5 * (expected * (1 - expected) / 4000)[likely].sqrt()).all()
+
+
+def test_logits_that_are_no_numbers_reach_the_learner_as_such(tiny_agent):
+    """The engine writes them down, and `grpo.sampler_weights` refuses them with a reason."""
+    agent = tiny_agent("qwen3")
+    with torch.no_grad():
+        agent.model.get_output_embeddings().weight.fill_(torch.nan)
+    [group] = agent.rollout([Problem("p", "2?")], samples=2, max_tokens=2, noise_key=(0,))
+    assert all(math.isnan(x) for completion in group.completions for x in completion.logprobs)
+
+
+def test_no_problems_have_no_completions(tiny_agent):
+    """A rank may get none of a small evaluation set."""
+    assert tiny_agent("qwen3").rollout([], samples=2, max_tokens=2, noise_key=(0,)) == []
+
+
+def test_more_problems_than_are_held_at_once(tiny_agent, monkeypatch):
+    agent = tiny_agent("qwen3")
+    problems = [Problem(str(i), f"What is {i} + {i}?") for i in range(5)]
+    whole = agent.rollout(problems, samples=2, max_tokens=3, noise_key=(0,))
+    monkeypatch.setattr("mmcorl.agents.agent._PROMPTS_HELD", 2)
+    assert [g.problem.id for g in whole] == ["0", "1", "2", "3", "4"]
+    for parted, group in zip(
+        agent.rollout(problems, samples=2, max_tokens=3, noise_key=(0,)), whole, strict=True
+    ):
+        assert [c.token_ids for c in parted.completions] == [c.token_ids for c in group.completions]
+
+
+def test_a_model_without_a_stop_token_is_refused(tiny_agent):
+    agent = tiny_agent("qwen3")
+    agent.model.generation_config.eos_token_id = None
+    agent.prompts.tokenizer.eos_token = None
+    with pytest.raises(MmcorlError, match="no stop token"):
+        stop_ids(agent.model, agent.prompts.tokenizer)
 
 
 def test_generation_leaves_the_model_in_training_mode(tiny_agent):

@@ -6,13 +6,14 @@ import logging
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, Lfm2Config
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GPT2Config, Lfm2Config
 
 from mmcorl.agents import contract
+from mmcorl.agents.agent import Agent
 from mmcorl.agents.backbones import backbone_for
 from mmcorl.agents.batches import TokenGroup
 from mmcorl.agents.policy import Policy, token_logprobs
-from mmcorl.config import RolloutsConfig
+from mmcorl.config import AgentConfig, RolloutsConfig
 
 
 def gradients(model, loss):
@@ -32,6 +33,22 @@ def test_token_logprobs_are_those_of_a_softmax_without_the_banned():
     assert torch.allclose(found, kept.log_softmax(0)[2:])
 
 
+def test_tokens_in_turns_are_those_of_all_at_once(monkeypatch):
+    places = (torch.tensor([1, 0, 1, 1, 0]), torch.tensor([2, 0, 2, 1, 1]), torch.tensor([4, 1, 3, 1, 3]))
+
+    def values_and_gradient():
+        logits = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0)).requires_grad_()
+        values = token_logprobs(logits, *places, 0.7, torch.tensor([0, 2]))
+        (values * torch.arange(1, 6)).sum().backward()
+        assert logits.grad is not None
+        return values.detach(), logits.grad
+
+    whole, whole_gradient = values_and_gradient()
+    monkeypatch.setattr("mmcorl.agents.policy._TOKENS_AT_ONCE", 2)
+    turns, gradient = values_and_gradient()
+    assert torch.equal(turns, whole) and torch.allclose(gradient, whole_gradient)
+
+
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "gemma3"])
 def test_gradient_checkpointing_changes_nothing(tiny_agent, family):
     agent = tiny_agent(family)
@@ -42,6 +59,24 @@ def test_gradient_checkpointing_changes_nothing(tiny_agent, family):
     assert torch.allclose(logprobs.detach(), trial.sampled, atol=1e-4)
     for name, gradient in gradients(agent.model, logprobs.sum()).items():
         assert torch.allclose(gradient, without[name], atol=1e-4 * float(without[name].abs().max() + 1)), name
+
+
+def test_dropout_in_the_configuration_is_left_out(tiny_folder, tmp_path):
+    """Else the policy, noisy in training mode, would never be what the sampler drew from."""
+    tokenizer = AutoTokenizer.from_pretrained(tiny_folder("qwen2"))
+    model = AutoModelForCausalLM.from_config(
+        GPT2Config(vocab_size=len(tokenizer), n_embd=64, n_layer=2, n_head=2, resid_pdrop=0.5, attn_pdrop=0.5)
+    )
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path / "gpt2")
+    agent = Agent.load("a", AgentConfig(model=str(tmp_path / "gpt2")))
+    trial = contract.prepare(agent)
+    assert agent.model.training
+    contract.sampler_equals_policy(trial)
+    contract.shared_prefix_equals_plain(trial)
+    agent.save(tmp_path / "saved")
+    assert AutoConfig.from_pretrained(tmp_path / "saved").resid_pdrop == 0.5
 
 
 def test_temperature_is_that_of_the_sampler(tiny_agent):

@@ -96,6 +96,16 @@ def test_self_topology_rewards_the_own_vote():
     assert metrics["agreement"] == 1
 
 
+def test_the_reward_metric_leaves_out_problems_without_a_label():
+    results = train(cohort_config(cohort={"ties": "abstain", "threshold": 0.7}), steps=1)
+    [step], _, [metrics] = results["qwen"]
+    assert 0 < metrics["labelled"] < 1
+    rewards = [
+        r for row, has in zip(step.rewards.values, step.rewards.labelled, strict=True) if has for r in row
+    ]
+    assert metrics["reward"] == pytest.approx(sum(rewards) / len(rewards))
+
+
 @pytest.mark.parametrize("topology", ["ring", "self"])
 def test_gold_answers_never_reach_the_weights(topology):
     """Replacing every gold answer by noise leaves every weight bit-identical; only the diagnostics notice."""

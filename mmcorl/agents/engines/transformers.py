@@ -45,7 +45,7 @@ class TransformersEngine:
         training = self.model.training
         self.model.eval()
         results: dict[int, list[Sampled]] = {}
-        samples = 1 if noise is None else noise[0].shape[0]
+        samples = noise[0].shape[0] if noise else 1
         with torch.autocast(self.model.device.type, dtype=self.autocast, enabled=self.autocast is not None):
             for indices in self._batches(prompts, samples, max_tokens):
                 batch = prompt_batch([prompts[i] for i in indices])
@@ -82,7 +82,7 @@ class TransformersEngine:
             cache,
             **{name: value.to(device) for name, value in (batch.tokens | batch.vision).items()},
         )
-        cache.batch_repeat_interleave(samples)
+        _take_rows(cache, torch.arange(n_prompts, device=device).repeat_interleave(samples))
         state = _Rows.start(n_prompts * samples, max_tokens, device)
         mask = mask.repeat_interleave(samples, 0)
         position = batch.next_position.to(device).repeat_interleave(samples)
@@ -97,7 +97,7 @@ class TransformersEngine:
                 break
             if not keep.all():
                 token, mask, position = token[keep], mask[keep], position[keep]
-                cache.batch_select_indices(keep.nonzero()[:, 0])
+                _take_rows(cache, keep.nonzero()[:, 0])
             mask = torch.nn.functional.pad(mask, (0, 1), value=1)
             where = (
                 position[:, None] if batch.positions.ndim == 2 else position[None, :, None].expand(3, -1, 1)
@@ -131,7 +131,15 @@ class TransformersEngine:
             # In double precision, and searched from the right, a token of probability zero cannot be drawn.
             cumulative = logprobs.double().exp().cumsum(-1)
             token = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)[:, 0]
+            # Logits that are not numbers end past the vocabulary; the learner refuses their log-probabilities.
+            token = token.clamp(max=scaled.shape[-1] - 1)
         return token, logprobs.gather(-1, token[:, None])[:, 0]
+
+
+def _take_rows(cache: DynamicCache, rows: Tensor) -> None:
+    """Make the cache hold these of its rows, some perhaps several times."""
+    # The one way that all kinds of layers have, those that carry a state included.
+    cache.reorder_cache(rows)  # pyright: ignore[reportArgumentType]
 
 
 @dataclass

@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
+from torch.distributed import HashStore
 from transformers import AutoModelForImageTextToText, AutoProcessor, TrainerCallback, TrainerState
 from transformers.utils.logging import disable_progress_bar, set_verbosity_error
 from trl.trainer.grpo_config import GRPOConfig
@@ -31,7 +32,6 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mmcorl.agents.agent import Agent
 from mmcorl.cohort.exchange import Exchange
-from mmcorl.cohort.store import open_store
 from mmcorl.config import Config, ScenesConfig
 from mmcorl.data.scenes import scenes
 from mmcorl.graders import Answer, Grader
@@ -118,8 +118,7 @@ def mmcorl_trainer(
     learner = Learner(
         agent, world, config.loss, config.optimizer, total_updates=1000, batch_tokens=settings.batch_tokens
     )
-    store, _ = open_store(f"memory://{rule}", is_host=True)
-    exchange = Exchange(store, ["agent"], "agent", run="bench", attempt="1", dead_after=60)
+    exchange = Exchange(HashStore(), ["agent"], "agent", run="bench", attempt="1", dead_after=60)
     with exchange, Grader() as grader:
         yield Trainer(config, agent, learner, rule, [p for p, _ in pairs], exchange, grader, world)
 

@@ -19,7 +19,7 @@ _AGENT_NAME_RULE = "an agent's name is letters, digits, `_` and `-`, and starts 
 class Section(BaseModel):
     """A part of the tree. Unknown keys and values of the wrong type are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class RunConfig(Section):
@@ -34,6 +34,13 @@ class RunConfig(Section):
     threads: int | None = Field(default=None, ge=1)
     """CPU threads shared by all agents on this machine; null takes every core."""
 
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, name: str) -> str:
+        if name in ("", "..") or Path(name).name != name or not name.isprintable():
+            raise ValueError(f"{name!r} cannot be the name of a folder; other folders belong into run.dir")
+        return name
+
 
 class ColumnsConfig(Section):
     id: str | None = "id"
@@ -46,7 +53,7 @@ class ColumnsConfig(Section):
     choices: str | None = "choices"
     """Column with the list of option texts. May be absent, and is empty for open questions; null asks all as open."""
     answer: str | None = "answer"
-    """Column with the gold answer. May be absent or null; training without labels never reads it."""
+    """Column with the gold answer. May be absent or null; without it there is no `reward.rule=gold` and no diagnostic of the votes."""
     kind: str | None = "kind"
     """Column with the answer kind. Where the file has none: `choice` for rows with choices, else `math`."""
 
@@ -88,6 +95,17 @@ class PromptConfig(Section):
     """Added after the question and its options."""
     option_format: str = "{letter}. {text}"
     """How one option of a multiple-choice problem is written, a line each."""
+
+    @field_validator("option_format")
+    @classmethod
+    def _shows_letter_and_text(cls, form: str) -> str:
+        try:
+            shown = form.format(letter="<L>", text="<T>")
+        except (KeyError, IndexError, ValueError):
+            shown = ""
+        if "<L>" not in shown or "<T>" not in shown:
+            raise ValueError(f"{form!r} must hold {{letter}} and {{text}}")
+        return form
 
 
 class ImagesConfig(Section):
@@ -139,8 +157,6 @@ class AgentConfig(Section):
     """Compute each prompt with its image once per group (auto), or repeat it for every completion (off)."""
     batch_tokens: int = Field(default=16384, ge=1)
     """Most tokens in one micro-batch of the update; a group is never split, a larger one goes alone."""
-    seed_offset: int = 0
-    """Added to the run's seed for this agent's sampling noise."""
 
     @field_validator("shared_prefix", mode="before")
     @classmethod
@@ -184,6 +200,8 @@ class LossConfig(Section):
     """Probability ratios are clipped below 1 minus this."""
     clip_high: float = Field(default=0.2, ge=0)
     """Probability ratios are clipped above 1 plus this."""
+    ratio_cap: float | None = Field(default=None, gt=1)
+    """Largest probability ratio, clipped or not (dual clip); null sets none."""
     beta: float = Field(default=0.0, ge=0)
     """Weight of the KL divergence (k3) to the starting weights; 0 loads no reference model."""
     updates_per_rollout: int = Field(default=1, ge=1)
@@ -246,7 +264,7 @@ class LoggingConfig(Section):
 
 class DataSplits(Section):
     train: DataConfig
-    """Problems to train on; their gold answers stay unread unless `reward.rule=gold`."""
+    """Problems to train on; their gold answers serve `reward.rule=gold` and the diagnostic `vote_accuracy`, nothing else."""
     eval: DataConfig | None = None
     """Held-out problems with gold answers."""
 

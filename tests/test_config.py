@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mmcorl.config import AgentConfig, Config, DataConfig, ImagesConfig
+from mmcorl.config import AgentConfig, Config, DataConfig, ImagesConfig, PromptConfig
 
 TWO = {"a": {"model": "m"}, "b": {"model": "m"}}
 HELD_OUT = {"train": {"path": "p"}, "eval": {"path": "q"}}
@@ -112,3 +112,20 @@ def test_image_caps_leave_room():
 def test_a_data_set_has_one_source(source: dict[str, Any]):
     with pytest.raises(ValidationError, match="exactly one of `path` and `scenes`"):
         DataConfig.model_validate(source)
+
+
+def test_an_option_format_that_hides_the_options_is_refused():
+    assert PromptConfig(option_format="({letter}) {text}").option_format
+    for form in ("{letter}", "{Letter}: {text}", "{", "{0} {1}"):
+        with pytest.raises(ValidationError, match="must hold"):
+            PromptConfig(option_format=form)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/tmp/a", "../a", "a\nb"])
+def test_a_run_is_named_like_one_folder(name: str):
+    assert "cannot be the name of a folder" in complaint(run={"name": name})
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_numbers_are_finite(value: float):
+    assert "finite number" in complaint(optimizer={"clip_norm": value})

@@ -59,9 +59,9 @@ _FAILURES = (
 )
 
 
-def check(agent_config: AgentConfig, rollouts: RolloutsConfig | None = None) -> Iterator[Outcome]:
+def check(agent_config: AgentConfig) -> Iterator[Outcome]:
     """Run every point on a model, in float32; a point that raises is one that does not hold."""
-    agent = Agent.load("check", agent_config, rollouts=rollouts or RolloutsConfig())
+    agent = Agent.load("check", agent_config)
     try:
         trial = prepare(agent)
     except _FAILURES as error:
@@ -199,22 +199,24 @@ def greedy_equals_generate(trial: Trial) -> str:
     """Greedy rollouts equal those of `generate`, token for token."""
     agent, model = trial.agent, trial.agent.model
     model.eval()
-    for problem, prompt in zip(trial.problems, trial.prompts, strict=True):
-        [group] = agent.rollout([problem], samples=1, max_tokens=MAX_TOKENS, noise_key=None)
-        inputs = {name: value[None] for name, value in prompt.tokens.items()} | prompt.vision
-        ours = list(group.completions[0].token_ids)
-        theirs = model.generate(  # pyright: ignore[reportCallIssue]
-            input_ids=prompt.ids[None],
-            attention_mask=torch.ones_like(prompt.ids)[None],
-            do_sample=False,
-            max_new_tokens=MAX_TOKENS,
-            repetition_penalty=1.0,  # some generation configs ask for one, which no policy could learn from
-            bad_words_ids=[[token] for token in agent.backbone.placeholder_ids()] or None,
-            **inputs,
-        )[0, len(prompt.ids) :].tolist()
-        if ours != theirs:
-            raise BrokenContract(f"{problem.id}: {ours} against {theirs}")
-    model.train()
+    try:
+        for problem, prompt in zip(trial.problems, trial.prompts, strict=True):
+            [group] = agent.rollout([problem], samples=1, max_tokens=MAX_TOKENS, noise_key=None)
+            inputs = {name: value[None] for name, value in prompt.tokens.items()} | prompt.vision
+            ours = list(group.completions[0].token_ids)
+            theirs = model.generate(  # pyright: ignore[reportCallIssue]
+                input_ids=prompt.ids[None],
+                attention_mask=torch.ones_like(prompt.ids)[None],
+                do_sample=False,
+                max_new_tokens=MAX_TOKENS,
+                repetition_penalty=1.0,  # some generation configs ask for one, which no policy could learn from
+                bad_words_ids=[[token] for token in agent.backbone.placeholder_ids()] or None,
+                **inputs,
+            )[0, len(prompt.ids) :].tolist()
+            if ours != theirs:
+                raise BrokenContract(f"{problem.id}: {ours} against {theirs}")
+    finally:
+        model.train()
     return f"{len(trial.problems)} prompts"
 
 

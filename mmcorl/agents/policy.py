@@ -16,7 +16,7 @@ from mmcorl.agents.batches import PlainBatch, TokenGroup, TreeBatch, plain_batch
 
 log = logging.getLogger(__name__)
 
-ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
+_ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
 
 _TOKENS_AT_ONCE = 1024
 
@@ -40,7 +40,7 @@ class Policy:
     ) -> None:
         self.model, self.backbone = model, backbone
         self.temperature, self.autocast = temperature, autocast
-        self.banned = torch.tensor(list(banned), dtype=torch.long)
+        self.banned = torch.tensor(list(banned), dtype=torch.long, device=model.device)
         self.shared_prefix = shared_prefix
         if shared_prefix and (reason := self._unshareable()):
             self._fall_back(reason)
@@ -78,6 +78,7 @@ class Policy:
 
     @property
     def device(self) -> torch.device:
+        """Where the model is, and where its log-probabilities come out."""
         return self.model.device
 
     def _read(self, batch: TreeBatch | PlainBatch, **inputs: object) -> Tensor:
@@ -96,7 +97,7 @@ class Policy:
             batch.logit.to(self.device),
             batch.target.to(self.device),
             self.temperature,
-            self.banned.to(self.device),
+            self.banned,
         )
 
     def _tree_masks(self, batch: TreeBatch) -> Tensor | dict[str, Tensor]:
@@ -130,7 +131,7 @@ class Policy:
 
     def _unshareable(self) -> str | None:
         """Why this model cannot take tree rows; None if it can."""
-        if stateful := _layer_kinds(self.model.config.get_text_config()) - ATTENTION_LAYERS:
+        if stateful := _layer_kinds(self.model.config.get_text_config()) - _ATTENTION_LAYERS:
             return f"its layers of kind {', '.join(sorted(stateful))} carry state along a row"
         if self.model.config._attn_implementation not in ("sdpa", "eager"):
             return f"attention {self.model.config._attn_implementation!r} takes no mask of one's own"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any
 
 import torch
@@ -19,8 +21,6 @@ from mmcorl.data.images import load_image
 from mmcorl.data.rows import IMAGE_MARKER
 from mmcorl.errors import MmcorlError, PromptTooLong
 from mmcorl.problems import Problem
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,7 @@ class Prompt:
         return int(self.positions.max()) + 1
 
     def nbytes(self) -> int:
+        """What keeping it costs: its pixels, decoded and as tensors."""
         pictures = sum(image.width * image.height * 3 for image in self.images)
         return pictures + sum(tensor.nbytes for tensor in (*self.vision.values(), *self.tokens.values()))
 
@@ -158,19 +159,14 @@ class PromptBuilder:
                 )
             return template_owner.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
 
-        system = self.prompt.system
-        if not system:
-            return render(None, content)
-        try:
-            text = render(system, content)
-        except TemplateError:
-            text = ""
-        # Some templates refuse a system turn and some silently drop it: then it goes before the question.
-        return (
-            text
-            if system.strip() in text
-            else render(None, [{"type": "text", "text": f"{system}\n\n"}, *content])
-        )
+        if system := self.prompt.system:
+            # Some templates refuse a system turn and some silently drop it: then it goes before the question.
+            with suppress(TemplateError):
+                text = render(system, content)
+                if system.strip() in text:
+                    return text
+            content = [{"type": "text", "text": f"{system}\n\n"}, *content]
+        return render(None, content)
 
     def _check_features(self, problem: Problem, ids: Tensor, vision: Mapping[str, Tensor]) -> None:
         """One placeholder token for every feature row, or the model would mix up its images."""
@@ -188,7 +184,7 @@ def question_text(problem: Problem, prompt: PromptConfig) -> str:
     lines = [problem.question]
     lines += [
         prompt.option_format.format(letter=letter, text=text)
-        for letter, text in zip(LETTERS, problem.choices or (), strict=False)
+        for letter, text in zip(ascii_uppercase, problem.choices or (), strict=False)
     ]
     if prompt.instruction:
         lines.append(prompt.instruction)

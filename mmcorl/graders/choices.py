@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from mmcorl.graders.folding import fold
+from mmcorl.graders.latex import spell_scripts
 from mmcorl.problems import Problem
 
 LETTERS = string.ascii_uppercase
@@ -18,9 +19,9 @@ Match = Callable[[str, str], bool | None]
 """Whether an answer's text has the value of an option's text; None if only slow algebra can tell."""
 
 _LABEL = r"[(（\[【]?\s*{}\s*[)）\]】.、:：．]\s*"
-_INLINE = re.compile(r"(?:^|(?<=[\s;；,，。?？:：)）]))[(（]?([A-Z])\s*[)）.、:：．]")
+_INLINE = re.compile(r"(?:^|(?<=[\s;；,，。．?？:：)）]))[(（]?([A-Z])\s*[)）.、:：．]")
 _BOLD_LABEL = re.compile(
-    r"\\(?:textbf|text|mathrm|mathbf|bf)\s*\{?\s*\(?([A-Z])\)?\.?\s*\}\s*(?:\\[,; ~]|~)*"
+    r"\(?\\(?:textbf|text|mathrm|mathbf|bf)\s*\{?\s*\(?([A-Z])\)?\.?\s*\}\s*\)?\s*(?:\\[,; ~]|~)*"
 )
 
 
@@ -61,7 +62,8 @@ def _inlined(question: str) -> tuple[str, ...] | None:
 
 _LEAD = re.compile(
     r"""(?:(?:so|thus|hence|therefore),?\s+)?
-        (?:i\s+(?:choose|pick|select)\s+
+        (?:it(?:['’]s|\s+is|\s+must\ be)\s+(?=[(\[]?[A-Z][)\]]?(?:[\s.,]|$))
+        |i\s+(?:choose|pick|select)\s+
         |(?:the\s+)?(?:(?:final|correct|right|best)\s+)*(?:answer|option|choice)s?(?:\s+(?:option|choice))?
             (?:\s+(?:is|must\ be|should\ be))?\s*[:：]?\s*(?:(?:option|choice)\s+)?
         |(?:最终)?答案\s*(?:选|[是为:：])*\s*
@@ -77,12 +79,16 @@ _LABELLED = re.compile(
 )
 _NAMED = re.compile(r"[(\[]?([A-Z])[)\]]?(?![A-Za-z(_^'=])(?P<rest>.*)", re.DOTALL)
 _ANOTHER = re.compile(r"\s*(?:and|or|,|&|/|和|或)?\s*[(\[]?[A-Z][)\]]?(?:[\s.,)]|$)(?!\s*[a-z])")
+_AND_ANOTHER = re.compile(r"(?:\band\b|\bor\b|,|&)\s*\([A-J]\)")
 _NEGATED = re.compile(
     r"""\b(?:not|isn't|never|except|neither|rules?\ out|ruled\ out|eliminates?|exclud\w+|incorrect|wrong)\s+
         (?:be\s+)?(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?[(\[]?$""",
     re.IGNORECASE | re.VERBOSE,
 )
-_DENIED = re.compile(r"\s*(?:is|was|are)\s*(?:n't|not|incorrect|wrong|false)\b", re.IGNORECASE)
+_DENIED = re.compile(  # "is correct" and the like do not count against a letter, other judgements do
+    r"\s*(?:is|was|are)(?:n't\b|$|\s+(?!the\b|correct\b|right\b|best\b|true\b|because\b|clearly\b|indeed\b))",
+    re.IGNORECASE,
+)
 _GEOMETRY = re.compile(
     r"""(?:\b(?:points?|angles?|vertex|vertices|sides?|segments?|lines?|circles?|triangles?|planes?|north|figure
             |set|event|type|group|matrix)\s+
@@ -103,6 +109,8 @@ def read(text: str, texts: tuple[str, ...] | None, match: Match, confirm: Match)
         return None
     letters = LETTERS[: len(texts) if texts is not None else UNKNOWN_OPTIONS]
     shown = texts or ()
+    if not re.fullmatch(r"\W*[A-Z]\W*", text) and shown.count(text) == 1 and len(text) < 5:
+        return LETTERS[shown.index(text)]  # "(b)", where that is what an option says
     lead = _LEAD.match(text)
     body = text[lead.end() :] if lead else text
     if not body:
@@ -111,8 +119,13 @@ def read(text: str, texts: tuple[str, ...] | None, match: Match, confirm: Match)
         return marked[1].upper()
     if labelled := _LABELLED.fullmatch(body):
         letter = (labelled[1] or labelled[2] or labelled[3]).upper()
-        if letter in letters:
-            return None if _ANOTHER.match(labelled["rest"]) or _DENIED.match(labelled["rest"]) else letter
+        if letter not in letters or (body[:2] in ("A:", "A：") and _is_option(labelled["rest"], shown)):
+            body = labelled["rest"]  # "A: no", where A stands for "answer"
+        else:
+            if shown and fold(labelled["rest"]) == fold(shown[letters.index(letter)]):
+                return letter  # "B. A", where the options are names of points
+            several = _ANOTHER.match(labelled["rest"]) or _AND_ANOTHER.search(labelled["rest"])
+            return None if several or _DENIED.match(labelled["rest"]) else letter
     if named := _NAMED.fullmatch(body):
         letter, rest = named[1], named["rest"].strip(" .,:;")
         index = letters.find(letter)
@@ -126,7 +139,8 @@ def read(text: str, texts: tuple[str, ...] | None, match: Match, confirm: Match)
 
 def _plain(text: str) -> str:
     text = unicodedata.normalize(
-        "NFKC", re.sub(r"\\(?:textbf|textit|text|mathrm|mathbf|mathit|bf|boxed)\s*(?=\{)", "", text)
+        "NFKC",
+        spell_scripts(re.sub(r"\\(?:textbf|textit|text|mathrm|mathbf|mathit|bf|boxed)\s*(?=\{)", "", text)),
     )
     text = re.sub(r"\{\s*(\(?[A-Za-z]\)?[.:]?)\s*\}", r"\1", text).replace("~", " ")
     if not re.search(r"[\\^]", text):  # no formula, so stars and underscores are markup
@@ -134,14 +148,32 @@ def _plain(text: str) -> str:
     return text.strip().strip("$").strip()
 
 
+_NOUN = re.compile(
+    r"(?:the\s+)?(?:(?:line|segment|side|angle|point|triangle|ray|edge|circle)s?\s+)+(?=[A-Z])|\\(?:angle|overline|triangle)\b",
+    re.IGNORECASE,
+)
+
+
+def _folded(text: str) -> str:
+    """Folded text in which the name of a segment or point stands without its noun; formulas are left alone."""
+    bare = _NOUN.sub(" ", text)
+    if re.search(r"[\\^√]", re.sub(r"\\(?:text|textbf|mathrm|mbox)\b", "", bare)):
+        return "".join(text.split())
+    return fold(bare if re.fullmatch(r"[\s{}$]*[A-Z]{1,4}[\s{}$.]*", bare) else text)
+
+
+def _is_option(text: str, texts: tuple[str, ...]) -> bool:
+    return fold(text) in map(fold, texts)
+
+
 def _same_text(answer: str, option: str, match: Match) -> bool:
-    return fold(answer) == fold(option) or match(answer, option) is True
+    return _folded(answer) == _folded(option) or match(answer, option) is True
 
 
 def _by_value(text: str, texts: tuple[str, ...], match: Match, confirm: Match) -> str | None:
     """The one option whose text or mathematical value is the answer's."""
-    folded = fold(text)
-    exact = [letter for letter, t in zip(LETTERS, texts, strict=False) if fold(t) == folded and folded]
+    folded = _folded(text)
+    exact = [letter for letter, t in zip(LETTERS, texts, strict=False) if _folded(t) == folded and folded]
     if len(exact) == 1:
         return exact[0]
     verdicts = [match(text, t) for t in texts]
@@ -167,7 +199,7 @@ def _by_sentence(text: str, letters: str) -> str | None:
     if len(text.split()) < 3 and not re.search(r"[\u4e00-\u9fff]", text):
         return None
     named: set[str] = set()
-    for found in re.finditer(r"(?<![A-Za-z0-9\\°'^_-])([A-Z])(?![A-Za-z0-9'°^_(=])", text):
+    for found in re.finditer(r"(?<![A-Za-z0-9\\°'^_-])([A-Z])(?![A-Za-z0-9'°^_(]|\s*=)", text):
         letter, before, after = found[1], text[: found.start()], text[found.end() :]
         if letter not in letters or _NEGATED.search(before) or _GEOMETRY.search(before.rstrip("(")):
             continue
@@ -178,16 +210,28 @@ def _by_sentence(text: str, letters: str) -> str | None:
     return named.pop() if len(named) == 1 else None
 
 
+_DENIAL = re.compile(r" (?:not|no|never|neither|except|cannot|n't|t) ")
+
+
 def _by_mention(text: str, texts: tuple[str, ...]) -> str | None:
-    """The one option whose words occur in a short sentence that denies nothing."""
+    """The one option whose words occur in a short sentence that denies nothing else, or the one it is a part of."""
     sentence = f" {fold(text)} "
-    if len(text) > 300 or re.search(r" (?:not|no|never|neither|except|cannot|n't|t) ", sentence):
+    if len(text) > 300:
         return None
-    folded = [(letter, fold(t)) for letter, t in zip(LETTERS, texts, strict=False)]
-    mentioned = [
-        (f, letter)
-        for letter, f in folded
-        if len(f) >= 4 and f.replace(" ", "").isalpha() and f" {f} " in sentence
-    ]
+    folded = [(fold(t), letter) for letter, t in zip(LETTERS, texts, strict=False)]
+    mentioned = [(f, letter) for f, letter in folded if len(f) >= 2 and _mentions(sentence, f)]
     longest = [(f, letter) for f, letter in mentioned if not any(f != g and f in g for g, _ in mentioned)]
-    return longest[0][1] if len(longest) == 1 else None
+    wordy = re.compile(r"(?=.*[^\W\d_]{3}).*")
+    if len(longest) == 1 and wordy.fullmatch(longest[0][0]):
+        return None if _DENIAL.search(sentence.replace(longest[0][0], "")) else longest[0][1]
+    part_of = [
+        letter
+        for f, letter in folded
+        if wordy.match(sentence) and sentence.count(" ") >= 3 and sentence in f" {f} "
+    ]
+    return part_of[0] if len(part_of) == 1 and not mentioned else None
+
+
+def _mentions(sentence: str, words: str) -> bool:
+    """Whether a folded sentence has the words, or their singular."""
+    return f" {words} " in sentence or (len(words) > 4 and words[-1] == "s" and f" {words[:-1]} " in sentence)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from mmcorl.graders import exact, probe, regions
 from mmcorl.graders.expressions import Apply, Expr, Number, Symbol, symbols
-from mmcorl.graders.values import Bound, Equation, Items, Matrix, Quantity, Raw, Region, Value, form_of
+from mmcorl.graders.values import Bound, Clock, Equation, Items, Matrix, Quantity, Raw, Region, Value, form_of
 
 _FLOAT_DIGITS = 15  # a decimal of at least so many digits is a rounded double, not an exact number
 
@@ -35,6 +35,11 @@ def equal(a: Value, b: Value) -> bool | None:
             return _ratios(b, a)
         case Items(), Items():
             return _items(a, b)
+        case (Clock(), _) | (_, Clock()):
+            return _times_of_day(a, b)
+        case (Matrix(), Items("(", _, items)) | (Items("(", _, items), Matrix()):
+            matrix = a if isinstance(a, Matrix) else b
+            return equal(matrix, Matrix(tuple((item,) for item in items)))
         case Matrix(), Matrix():
             if [len(r) for r in a.rows] != [len(r) for r in b.rows]:
                 return False
@@ -144,6 +149,18 @@ def _list_of_solutions(equation: Equation, other: Value) -> bool:
     left, right = equation.left, equation.right
     lone = isinstance(right, Quantity) and isinstance(right.expression, Symbol)
     return lone and isinstance(left, Quantity) and not symbols(left.expression) and equal(left, other) is True
+
+
+def _times_of_day(a: Value, b: Value) -> bool:
+    """A time without am or pm is either, if it does not count to 24."""
+    if not isinstance(a, Clock):
+        a, b = b, a
+    match a, b:
+        case Clock(minutes), Items(":", _, (Quantity(Number(hour)), Quantity(Number(minute)))):
+            read = hour * 60 + minute
+            return read == minutes or (hour <= 12 and read % 720 == minutes % 720)
+        case _:
+            return False
 
 
 def _ratios(a: Items, b: Items | Quantity) -> bool | None:

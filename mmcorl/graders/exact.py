@@ -141,7 +141,7 @@ def _show_term(monomial: Monomial, coefficient: Fraction) -> str:
     radicand, powers = monomial
     factors = [f"sqrt({radicand})"] if radicand != 1 else []
     for name, exponent in powers:
-        symbol = _show_symbol(name)
+        symbol = show_symbol(name)
         factors.append(
             symbol
             if exponent == 1
@@ -155,7 +155,8 @@ def _show_term(monomial: Monomial, coefficient: Fraction) -> str:
     return ("-" if coefficient < 0 else "") + "*".join(factors)
 
 
-def _show_symbol(name: str) -> str:
+def show_symbol(name: str) -> str:
+    """A symbol as text that reads back to it."""
     base, _, index = name.partition("_")
     spelled = base if len(base.rstrip("'")) == 1 or base in ("pi", "...", "∞") else f"\\{base}"
     return f"{spelled}_{{{index.rstrip(chr(39))}}}" + "'" * index.count("'") if index else spelled

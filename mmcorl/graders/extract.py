@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 MAX_BOXES = 100  # that make one list
+MAX_UNOPENED = 300  # characters before a closing tag that was never opened
+MAX_LINE = 300  # characters of a line that is nothing but an answer
 TAIL = 20_000  # characters from the end in which phrases and numbers are looked for
 
 
@@ -22,12 +24,15 @@ class Extraction:
     phrase: bool = True
     """"The answer is ...", "Answer: ...", `#### ...`, "答案是...", `{"answer": ...}`."""
     bare: bool = True
-    """A completion that is nothing but an answer; of multiple choice, also a last line that is."""
+    """A completion that is nothing but an answer; of multiple choice, also a last or first line that is."""
     last_number: bool = False
-    """The last number of the text. Off in training: a completion that was cut off would vote with it."""
+    """The last number of the text; of multiple choice, also a sentence in its first line that names an option.
+
+    Off in training: a completion that was cut off would vote with it.
+    """
 
 
-How = Literal["tag", "box", "phrase", "bare", "last_line", "last_number"]
+How = Literal["tag", "box", "phrase", "bare", "last_line", "first_line", "last_number"]
 
 
 @dataclass(frozen=True)
@@ -38,33 +43,62 @@ class Statement:
     how: How
 
 
-_THINKING = re.compile(r"</(?:think|thinking|thought|reasoning)>|◁/think▷", re.IGNORECASE)
-_THINKING_OPEN = re.compile(r"<(?:think|thinking|thought|reasoning)>|◁think▷", re.IGNORECASE)
-_TAG = re.compile(r"<\s*(/?)\s*answer\s*>", re.IGNORECASE)
+_THINKING = re.compile(
+    r"</(?:think|thinking|thought|reasoning)>|◁/think▷|<\|end_of_thought\|>", re.IGNORECASE
+)
+_THINKING_OPEN = re.compile(
+    r"<(?:think|thinking|thought|reasoning)>|◁think▷|<\|begin_of_thought\|>", re.IGNORECASE
+)
+_SPECIAL = re.compile(
+    r"<\|[a-zA-Z_]{1,30}\|>|</?s>|<(?:eos|pad|end_of_turn)>"
+)  # left over from a chat template
+_TAG = re.compile(r"<\s*(/?)\s*(?:final[_ ]?)?answer\s*>", re.IGNORECASE)
 _BRACE = re.compile(r"\\[{}\\]|[{}]")
-_BOX = re.compile(r"\\?\b(?:boxed|fbox)\s*\{|\\(?:boxed|fbox)\s*(-?\d[\d.,/]*\d|-?\d|[A-Za-z]\b)")
-_MINUS = re.compile(r"(?:^|[=$(:]|\\[\[(])\s*[-−]\s*$")  # a sign before the box, no subtraction
-_BETWEEN_BOXES = re.compile(r"(?:[\s,;$]|\\[,;()\[\] ]|\band\b|\bor\b){1,20}")
+_BOX = re.compile(
+    r"(?:\\?\b(?:boxed|fbox|framebox)|\x08oxed)\s*\{|\\(?:boxed|fbox)\s*(-?\d[\d.,/]*\d|-?\d|[A-Za-z]\b)"
+)
+_MINUS = re.compile(r"(?:^|[=$(:]|\\[\[(]|\bis)\s*[-−]\s*\\?$")  # a sign before the box, no subtraction
+_BETWEEN_BOXES = re.compile(r"(?:[\s,;$]|\\[,;()\[\] ]|\band\b|\bor\b|\b[a-zA-Z]\s*=){1,20}")
 _PHRASE = re.compile(
-    r"""(?:\b(?:final\s+|correct\s+|right\s+|best\s+)*(?:answer|option|choice)s?
+    r"""(?:\b(?:final\s+|correct\s+|right\s+|best\s+)*(?:answers?|option|choice)
             (?:\s+(?:to|for|of)\s+[^.:\n]{1,80}?)?
             [*_"'\s]{0,4}(?:\s+(?:choice|option))?[*_"'\s]{0,4}
-            (?:\b(?:is|are|was|would\s+be|will\s+be|must\s+be|should\s+be)\b\s*:?|[:：=])
-        |\b(?:answer|option|choice)\s+(?=\([A-Z]\))
+            (?:\b(?:is|are|was|would\s+be|will\s+be|must\s+be|should\s+be)\b\s*:?|[:：=]|\s[-–—]\s)
         |\#{4}
+        |[\[【]\s*(?:answer|答案)\s*[\]】]
+        |(?:^|\n)[\#*\s]{0,8}(?:final\s+|correct\s+)?answer[*_\s]{0,4}\n
+        |(?:^|\n)答\s*[:：]
         |(?:最终)?答案\s*(?:应该)?(?:[是为选]|[:：])+
         |(?:故|应|因此)?选(?:择|项)?\s*[:：]?\s*(?=[(（]?[A-Za-z][)）]?(?![A-Za-z]))
         )[\s:：*_"]{0,6}""",
     re.IGNORECASE | re.VERBOSE,
 )
+_IN_PASSING = re.compile(
+    r"\b(?:(?:answer|option|choice)\s+(?=\(([A-Z])\))|(?:is|are|be|matches)\s*:?\s+(?=\(([A-J])\)\s+\w))",
+    re.IGNORECASE,
+)
+_JSON = re.compile(
+    r"""["'](?:final_?|correct_?)?answer["']\s*[:：]\s*(?:"((?:\\.|[^"\\]){0,300})"|'([^'\n]{0,300})'|([^,}\n]{1,300}))""",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"[.。!?！？](?=\s|$|[\"'*])|\n|。|<|(?<=[^\\])\}\s*$")
 _AFTERTHOUGHT = re.compile(
-    r",?\s+(?:because|since|which|where|as|so|given|when|due|but|not)\s|[;；]", re.IGNORECASE
+    r",?\s+(?:because|since|which|where|as|so|given|when|due|but|not)\s|[;；]|\s\((?=[a-z]{3,}\s)",
+    re.IGNORECASE,
 )
 _NUMBER = re.compile(
     r"""-?\\?\$?-?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\s?/\s?\d+|\d+(?:\.\d+)?|\.\d+)(?:\\?%)?
         |-?\\[dt]?frac\s*\{[^{}]{1,20}\}\s*\{[^{}]{1,20}\}""",
     re.VERBOSE,
+)
+_LABEL = re.compile(r"\W*([A-Za-z])[).:．、]")
+_SHORT_ANSWER = re.compile(
+    r"\W*(?:[A-Ja-j](?:[)\].:,*]|$)|(?:yes|no|true|false)\b|(?:[^\s]+\s*){1,5}$)", re.IGNORECASE
+)
+_COUNTED = re.compile(
+    r"""\bthere\s+(?:is|are|were)\s+(?:a\s+total\s+of\s+|exactly\s+|only\s+)?
+        (\d{1,9}|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\s+[a-z][^.=\n]*[.\n]?""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -74,7 +108,7 @@ def statements(text: str, extraction: Extraction) -> Iterator[Statement]:
     The thinking part is ignored. A box that never closes ends the search: the completion was cut off in its answer.
     Linear in the length of the text.
     """
-    text = without_thinking(text)
+    text = _SPECIAL.sub("", without_thinking(text))
     if extraction.answer_tag and (tagged := last_tag(text)) is not None:
         if extraction.boxed and (inner := last_box(tagged)):
             yield Statement(inner, "box")
@@ -88,13 +122,36 @@ def statements(text: str, extraction: Extraction) -> Iterator[Statement]:
     if extraction.phrase:
         yield from (Statement(p, "phrase") for p in phrases(text))
     if extraction.bare:
+        if len(text) < MAX_LINE and _FENCE.fullmatch(text.strip()):
+            yield Statement(text, "bare")
         *above, last = text.strip()[-TAIL:].rsplit("\n", 1)
-        if len(last) < 300:
-            yield Statement(last, "last_line" if above else "bare")
-    if extraction.last_number:
-        numbers = _NUMBER.findall(text[-TAIL:])
-        if numbers:
-            yield Statement(numbers[-1], "last_number")
+        if len(last) < MAX_LINE:
+            if not above:
+                yield Statement(last, "bare")
+            elif not _is_listing(above[0].rstrip().rsplit("\n", 1)[-1], last):
+                yield Statement(last, "last_line")
+        first, _, below = text[: 3 * MAX_LINE].lstrip().partition("\n")
+        concludes = extraction.last_number or _SHORT_ANSWER.match(first)
+        listing = _is_listing(first, below.lstrip().partition("\n")[0])
+        if above and len(first) < MAX_LINE and concludes and not listing:
+            yield Statement(first, "first_line")
+    if extraction.last_number and (number := _last_number(text[-TAIL:])):
+        yield Statement(number, "last_number")
+
+
+def _is_listing(line: str, following: str) -> bool:
+    """Whether two lines list options, as in "(A) 5" and "(B) 6"."""
+    first, second = (_LABEL.match(text) for text in (line, following))
+    return bool(first and second and ord(second[1].upper()) == ord(first[1].upper()) + 1)
+
+
+def _last_number(text: str) -> str | None:
+    """The last number of a text, or the one counted if its sentence begins to count: "there are 3 bars below 40"."""
+    counted = list(_COUNTED.finditer(text))
+    numbers = [m[0] for m in _NUMBER.finditer(text)]
+    if counted and not re.search(r"\d", text[counted[-1].end() :]):
+        return counted[-1][1]
+    return numbers[-1] if numbers else None
 
 
 def without_thinking(text: str) -> str:
@@ -116,6 +173,8 @@ def last_tag(text: str) -> str | None:
         content = text[marks[index].end() : end].strip()
         if content:
             return content
+    if marks and marks[0][1]:  # the opening tag was part of the prompt
+        return text[: marks[0].start()].strip().rsplit("\n", 1)[-1][-MAX_UNOPENED:] or None
     return None
 
 
@@ -164,27 +223,40 @@ def _closing_braces(text: str) -> dict[int, int]:
 def phrases(text: str) -> Iterator[str]:
     """What the last few "the answer is ..." say, latest first: without its afterthought, then whole."""
     tail = text[-TAIL:]
+    if '"' in tail or "'" in tail:
+        for match in list(_JSON.finditer(tail))[:-2:-1]:
+            yield (match[1] or match[2] or match[3] or "").replace("\\\\", "\\")
     for match in list(_PHRASE.finditer(tail))[:-4:-1]:
-        said = tail[match.end() : match.end() + 300].lstrip()
-        end = _SENTENCE_END.search(said)
-        said = said[: end.start()] if end else said
-        shorter = _AFTERTHOUGHT.split(said, maxsplit=1)[0]
-        yield from (s for s in dict.fromkeys(part.strip(' "') for part in (shorter, said)) if s)
+        yield from _said(tail, match.end())
+    named = list(_IN_PASSING.finditer(tail))  # "is (B) a tower": an answer if no other letter is named so
+    if named and len({m[1] or m[2] for m in named}) == 1:
+        yield from _said(tail, named[-1].end())
+
+
+def _said(text: str, start: int) -> Iterator[str]:
+    said = text[start : start + MAX_LINE].lstrip()
+    end = _SENTENCE_END.search(said)
+    said = said[: end.start()] if end else said
+    shorter = _AFTERTHOUGHT.split(said, maxsplit=1)[0]
+    yield from (s for s in dict.fromkeys(part.strip(' "') for part in (shorter, said)) if s)
 
 
 _LEAD = re.compile(
-    r"""(?:\\text\s*\{)?\s*(?:so|thus|hence|therefore|then)?,?\s*(?:the\s+|my\s+)?(?:final\s+|correct\s+)*
-            answer\s*(?:is|=|[:：])\s*\}?\s*
+    r"""(?P<mark>[*_]{0,3})(?:\\text\s*\{)?\s*(?:so|thus|hence|therefore|then)?,?\s*(?:the\s+|my\s+)?
+            (?:final\s+|correct\s+)*answer\s*(?:is|=|[:：])\s*\}?(?P=mark)\s*
         |(?:最终)?答案\s*(?:[是为]|[:：])+\s*""",
     re.IGNORECASE | re.VERBOSE,
 )
 _MARKED_UP = re.compile(r"[*_`\"“”]+[^*_`\"“”]+[*_`\"“”]+[.。]?")
-_FENCE = re.compile(r"```[\w+-]*\s*\n?(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"```(?:[\w+-]*[ \t]*\n)?(.*?)```", re.DOTALL)
+_MARKUP = re.compile(r"<(b|i|em|strong|u|p|span|code)\s*>([^<]*)</\1\s*>", re.IGNORECASE)
 
 
 def undress(text: str) -> str:
     """A bare answer without tags, boxes, fences, markup and introductions around it."""
     text = text.strip().strip("\u200b\ufeff\x00").strip()
+    if "<" in text:
+        text = _MARKUP.sub(r"\2", _SPECIAL.sub("", text)).strip()
     if len(text) < 100_000:
         if (tagged := last_tag(text)) is not None:
             text = tagged
@@ -208,4 +280,5 @@ def undress(text: str) -> str:
 def code_block(text: str) -> str | None:
     """The last fenced block of a completion; None without one."""
     blocks = _FENCE.findall(text)
-    return blocks[-1].strip("\n") or None if blocks else None
+    blocks = [b.strip("\n") for b in blocks if b.strip()]
+    return blocks[-1] if blocks else None

@@ -8,18 +8,20 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from types import TracebackType
 
-from mmcorl.graders import choices, comparison, folding, math
+from mmcorl.graders import choices, comparison, conventions, folding, math, open_answers
 from mmcorl.graders.answers import Answer
+from mmcorl.graders.conventions import STRICT, Convention
+from mmcorl.graders.expectation import expected
 from mmcorl.graders.extract import Extraction, Statement, code_block, statements, undress
-from mmcorl.graders.latex import clean, restored
+from mmcorl.graders.latex import restored
 from mmcorl.graders.pool import Pool
-from mmcorl.graders.values import Raw, show
-from mmcorl.graders.words import from_words
+from mmcorl.graders.values import Raw
 from mmcorl.problems import Problem
 
 MAX_ANSWER = 10_000  # characters; nothing longer is an answer
 MAX_PHRASE_WORDS = 12  # of an answer in words within running text
 _MAX_ASKED = 400  # characters of a formula that the symbolic workers are given
+_RATIONAL = re.compile(r"-?\d{1,7}(?:/\d{1,7})?", re.ASCII)
 _NOT_FORMULA = re.compile(
     r"""["';@#`]|__|\blambda\b|\d{50}|\d{5,}!|\^\s*\{?[^{}^]{0,40}\^|\^\s*\{?\s*\d{5}"""
 )
@@ -29,7 +31,7 @@ class Grader:
     """Reads completions and compares answers; one for a run, safe to use from several threads.
 
     Most answers are compared exactly or to many digits in the calling thread. Formulas beyond that are compared by
-    sympy in worker processes, started when first needed; `close` (or leaving the `with` block) ends them.
+    sympy in worker processes, started when the first such formula is read; `close` (or leaving the `with` block) ends them.
 
     Args:
         extraction: Which ways of stating an answer count in a completion.
@@ -68,36 +70,63 @@ class Grader:
         """Symbolic comparisons given up so far, each of them judged "not the same"."""
         return self._pool.timeouts
 
-    def answer(self, text: str, problem: Problem) -> Answer | None:
-        """What a completion concluded, or None if it concluded nothing that can be read. Never raises."""
+    def answer(self, text: str, problem: Problem, convention: Convention = STRICT) -> Answer | None:
+        """What a completion concluded, or None if it concluded nothing that can be read. Never raises.
+
+        A convention with `nearest_choice` takes words that name no option for the option that is spelled most alike.
+        """
         if problem.kind == "code":
             block = code_block(text)
             return Answer("code", block) if block else None
+        multiple_choice = problem.kind == "choice" or problem.choices is not None
+        marked: list[str] = []
         for statement in statements(text, self.extraction):
+            if statement.how in ("last_line", "first_line") and not multiple_choice:
+                continue
             answer = self._read(statement.text, problem)
             if answer is not None and _acceptable(answer, statement, problem):
                 return answer
-        return None
+            marked += [statement.text] if statement.how in ("box", "tag", "phrase", "bare") else []
+        return _nearest(marked[0], problem) if marked and convention.nearest_choice else None
 
-    def read(self, text: str, problem: Problem) -> Answer | None:
+    def read(self, text: str, problem: Problem, convention: Convention = STRICT) -> Answer | None:
         """A bare answer, such as a gold: a letter, an option's text or a value, in any wrapping. Never raises."""
         if problem.kind == "code":
             block = code_block(text) or text.strip("\n")
             return Answer("code", block) if block.strip() else None
-        return self._read(text, problem)
+        answer = self._read(text, problem)
+        return _nearest(text, problem) if answer is None and convention.nearest_choice else answer
 
     def same(self, a: Answer, b: Answer) -> bool:
-        """Whether two answers to one problem say the same. Reflexive and symmetric."""
+        """Whether two answers to one problem say the same. Reflexive and symmetric.
+
+        Also transitive among answers with a unit and among answers without one. A bare number leaves the unit to the
+        question, so it is the same as that number of any unit; where the question names its unit, `read` has already
+        turned every answer into a bare number of it.
+        """
         if a == b:
             return True
         if a.kind != b.kind or a.kind != "math":
             return False
+        if _RATIONAL.fullmatch(a.value) and _RATIONAL.fullmatch(b.value):
+            return False  # canonical, and too short to be rounded doubles
         verdict = comparison.equal(math.read(a.value), math.read(b.value))
         return self._confirm(a.value, b.value) if verdict is None else verdict
 
-    def correct(self, answer: Answer | None, gold: Answer | None, problem: Problem) -> bool:
-        """Whether an answer counts as the gold one. An abstention never does, nor does anything without a gold."""
-        return answer is not None and gold is not None and self.same(answer, gold)
+    def correct(
+        self, answer: Answer | None, gold: Answer | None, problem: Problem, convention: Convention = STRICT
+    ) -> bool:
+        """Whether an answer counts as the gold one: if they are the same, or by the benchmark's convention.
+
+        An abstention is never correct, nor is anything without a gold.
+        """
+        if answer is None or gold is None:
+            return False
+        if answer.kind == gold.kind == "math" and conventions.accepts(
+            convention, math.read(answer.value), math.read(gold.value)
+        ):
+            return True
+        return self.same(answer, gold)
 
     def classes(self, answers: Sequence[Answer | None]) -> list[list[int]]:
         """Indices of equal answers, grouped, in order of first appearance; None is in no class.
@@ -127,10 +156,15 @@ class Grader:
         if texts is not None or problem.kind == "choice":
             letter = choices.read(text, texts, _match, self._confirm_text)
             return Answer("choice", letter) if letter else None
-        return _folded(text) if problem.kind == "text" else _open(text)
+        if problem.kind == "text":
+            return open_answers.words(text)
+        answer = open_answers.read(text, expected(problem.question))
+        if answer is not None and answer.kind == "math" and _needs_workers(answer.value):
+            self._pool.start()  # ready by the time that it is asked
+        return answer
 
     def _confirm_text(self, a: str, b: str) -> bool:
-        first, second = _open(a), _open(b)
+        first, second = open_answers.read(a), open_answers.read(b)
         return first is not None and second is not None and self.same(first, second)
 
     def _confirm(self, a: str, b: str) -> bool:
@@ -150,19 +184,23 @@ class Grader:
         return verdict
 
 
+def _nearest(text: str, problem: Problem) -> Answer | None:
+    texts = choices.options(problem)
+    said = undress(text)
+    return Answer("choice", conventions.nearest(said, texts)) if texts and re.search(r"\w", said) else None
+
+
+def _needs_workers(text: str) -> bool:
+    return "\\" in text and isinstance(math.read(text), Raw) and _is_formula(text)
+
+
 def _is_formula(text: str) -> bool:
     """Whether text is worth the symbolic workers' time: short, no running words, no towers of powers."""
-    return len(text) <= _MAX_ASKED and _running_words(text) < 4 and not _NOT_FORMULA.search(text)
-
-
-def _running_words(text: str) -> int:
-    return len(re.findall(r"(?<![\\a-zA-Z{])[a-zA-Z]{3,}", text))
+    return len(text) <= _MAX_ASKED and math.running_words(text) < 4 and not _NOT_FORMULA.search(text)
 
 
 def _acceptable(answer: Answer, statement: Statement, problem: Problem) -> bool:
     """Words are an answer where they were marked as one; in running text only a few of them are."""
-    if statement.how == "last_line":
-        return answer.kind == "choice"
     if answer.kind != "text" or statement.how in ("box", "tag"):
         return True
     return (problem.kind == "text" and statement.how == "bare") or (
@@ -172,58 +210,9 @@ def _acceptable(answer: Answer, statement: Statement, problem: Problem) -> bool:
 
 def _match(a: str, b: str) -> bool | None:
     """The cheap comparison of two open answers, for mapping an option's value to its letter."""
-    first, second = _open(a), _open(b)
+    first, second = open_answers.read(a), open_answers.read(b)
     if first is None or second is None or first.kind != second.kind:
         return False
     return first == second or (
         first.kind == "math" and comparison.equal(math.read(first.value), math.read(second.value))
     )
-
-
-def _folded(text: str) -> Answer | None:
-    value = folding.fold(text)
-    return Answer("text", value) if re.search(r"\w", value) else None
-
-
-_LABEL = re.compile(r"^\(?[A-J]\)[.:]?\s+(?=\S)|(?<=\w\w|\w°)\s+\([A-J]\)$")
-
-
-def _without_label(text: str) -> str:
-    """An open answer without the letter of an option before or after it, as in "B) AB = 5"."""
-    return _LABEL.sub("", text, count=1)
-
-
-_WORDS = re.compile(r"[^\W\d_]+(?:[\s,.'’-]+[^\W\d_]+)*")
-_MEANING = re.compile(r"\w|∞|∅|\\emptyset|\\infty|\\varnothing|\\\{\s*\\\}|\{\s*\}|π")
-
-
-def _open(text: str) -> Answer | None:
-    """An answer to an open question: mathematics where it can be read as that, else words."""
-    if folding.says_nothing(text) or not _MEANING.search(text):
-        return None
-    bare = re.sub(r"\\(?:text|textbf|mathrm|mbox)\s*\{([^{}]*)\}", r" \1 ", text).strip(" .$。")
-    if _WORDS.fullmatch(bare) and from_words(bare) is None and not _is_symbols(bare):
-        return _folded(bare)
-    value = math.read(_without_label(text))
-    if isinstance(value, Raw) and _is_prose(value.text):
-        return _folded(text)
-    shown = show(value)
-    return Answer("math", shown) if _MEANING.search(shown) else None
-
-
-def _is_symbols(word: str) -> bool:
-    """Whether letters alone are mathematics: x, AB, pi, but not "no", "East" or "Yes"."""
-    if word in ("pi", "π", "infinity", "inf", "oo"):
-        return True
-    return len(word) == 1 or (
-        len(word) == 2 and (word.isupper() or word.islower()) and word.lower() not in ("no", "ok")
-    )
-
-
-def _is_prose(text: str) -> bool:
-    """Whether text that is no readable mathematics consists of words rather than formulas."""
-    if len(text) > math.MAX_TEXT:
-        return False
-    if re.search(r"\\(?!text\b)[a-zA-Z]+", text):
-        return _running_words(text) >= 4
-    return bool(re.search(r"[^\W\d_]{3}", clean(text)))

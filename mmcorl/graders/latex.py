@@ -43,6 +43,8 @@ _SYMBOLS = {
     **dict.fromkeys("“”", '"'),
     "≠": "!=",
     "；": ";",
+    "∥": r"\parallel ",
+    "⊥": r"\perp ",
     "√": r"\sqrt ",
     "∛": r"\sqrt[3]",
     "∠": r"\angle ",
@@ -72,7 +74,7 @@ _COMMANDS = {
     **dict.fromkeys(("ne", "neq"), "!="),
     **dict.fromkeys(("infty", "infin"), "∞"),
     **dict.fromkeys(("degree", "circ", "degrees"), "°"),
-    **dict.fromkeys(("approx", "simeq", "approxeq"), "≈"),
+    **dict.fromkeys(("approx", "simeq", "approxeq", "cong"), "≈"),
     **dict.fromkeys(("mid", "lvert", "rvert", "vert", "lVert", "rVert"), "|"),
     **dict.fromkeys(("ldots", "dots", "cdots", "dotsc", "hdots"), "..."),
     **dict.fromkeys(("emptyset", "varnothing"), "∅"),
@@ -88,7 +90,6 @@ _COMMANDS = {
     **dict.fromkeys(("operatorname", "mathop"), r"\operatorname"),
     **dict.fromkeys(("varphi",), r"\phi"),
     **dict.fromkeys(("varepsilon",), r"\epsilon"),
-    **dict.fromkeys(("overrightarrow",), r"\vec"),
     "div": "/",
     "colon": ":",
     "pm": "±",
@@ -103,7 +104,7 @@ _COMMANDS = {
 _DROPPED = words(
     """left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr displaystyle textstyle limits
     nolimits quad qquad mathbf boldsymbol bm mathit mathsf mathnormal boxed fbox overline underline
-    therefore because thinspace hspace color rm bf it scriptstyle relax bar ensuremath enspace"""
+    vec hat widehat overrightarrow underbrace therefore because thinspace hspace color rm bf it scriptstyle relax bar ensuremath enspace"""
 )
 _COMMAND = re.compile(r"\\([a-zA-Z]+)(\*?)")
 _REAL_LINE = re.compile(r"\\(?:mathbb|mathbf|Bbb)\s*\{?\s*R\s*\}?|ℝ")
@@ -113,10 +114,24 @@ _GROUPED = (
     re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])"),  # 12,34,567 (lakh)
     re.compile(r"(?<![\d.,])\d{1,3}(?:[ '\u00a0\u2009\u202f]\d{3})+(?![\d,])"),  # 1 234 567
 )
-_GROUPED_BY_DOTS = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?(?![\d.,])")  # 1.234.567,8
-
-
+_COMMA_AS_POINT = re.compile(  # 1.234.567,8 and 1 234,56
+    r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}(?:(?:\.\d{3})+|(?: \d{3})+),\d{1,2})(?![\d.,])"
+)
 _REPEATING = re.compile(r"(?<![\d.])(\d{1,20})\.(\d{0,20})\\(?:overline|bar|dot)\s*\{(\d{1,20})\}")
+_GOING_ON = re.compile(r"(?<![\d.])(\d{0,20})\.(\d{0,20}?)(\d{1,8}?)\3+\s*(?:\.\.\.|\\(?:l|c)?dots\b)")
+
+_ABBREVIATION = re.compile(r"\b(sq|cu|ft|in|hrs?|mins?|secs?|lbs?|oz|yd|cm|mm|km|kg|deg)\.(?=\s|$|\})")
+_REWRITTEN = (  # older commands, and plain text that stands for a symbol
+    (re.compile(r"\{([^{}]{1,40})\\choose\s*([^{}]{1,40})\}"), r"\\binom{\1}{\2}"),
+    (re.compile(r"(^|[=+(,-]|\\(?:parallel|perp)\b)\s*\{([A-Z]{1,3})\}"), r"\1 \2"),
+    (re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*(?:\^|\*\*))|(?<=\d)\s+[xX]\s+(?=\d)"), "*"),
+    (re.compile(r"(?<=[\d}])\s*\^\s*(?:\{\s*[oO]\s*\}|o(?![a-zA-Z]))"), "°"),
+    (re.compile(r"(\d+)\s*'\s*(\d+(?:\.\d+)?)\s*(?:\"|'')"), r"\1 ft \2 in"),
+    (re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE), r"\1m"),
+    (re.compile(r"(?<=\d)\s*o'clock\b", re.IGNORECASE), ":00"),
+    (re.compile(r"(?<![\u4e00-\u9fff])或者?(?![\u4e00-\u9fff])"), " or "),
+    (re.compile(r"(?<![\u4e00-\u9fff])[和与及](?![\u4e00-\u9fff])"), " and "),
+)
 
 
 def clean(text: str) -> str:
@@ -124,23 +139,26 @@ def clean(text: str) -> str:
 
     Cleaning twice gives what cleaning once gave. Linear in the length of the text.
     """
-    text = _spell_scripts(text)
+    text = spell_scripts(text)
     text = _REAL_LINE.sub(r"\\reals ", text).translate(_SYMBOL_TABLE)
     text = unicodedata.normalize("NFKC", text).translate(_SYMBOL_TABLE)
     if r"\begin" in text:  # a double backslash ends a row of a matrix; elsewhere it is a slip
         text = re.sub(r"\\{2}", r" \\cr ", text)
     text = re.sub(r"\\{2,}(?=[a-zA-Z])", r"\\", text)
-    text = re.sub(r"(?<=\d)\s*(?:\{,\}|,\s*\\!|\\[,!])\s*(?=\d{3})", ",", text)
+    text = re.sub(r"(?<=\d)\s*(?:(?:\\text\s*)?\{,\}|,\s*\\!|\\[,!])\s*(?=\d{3})", ",", text)
     text = re.sub(r"\\[()\[\],;:! ]|\\\$|\$|~|\\(?=\s)|[\u200b-\u200f\ufeff\x00]", " ", text)
     text = re.sub("[€£¥]", " ", text)
     text = text.replace(r"\%", "%").replace(r"\#", "#").replace(r"\_", "_").replace(r"\&", "&")
-    text = _REPEATING.sub(_spell_repeating, text)
+    text = _GOING_ON.sub(_spell_repeating, _REPEATING.sub(_spell_repeating, text))
+    text = _ABBREVIATION.sub(r"\1 ", text)
+    for pattern, symbol in _REWRITTEN:
+        text = pattern.sub(symbol, text)
     text = _COMMAND.sub(_respell, text)
     text = re.sub(r"\^\s*\{\s*°\s*\}|\^\s*°", "°", text)
     text = _ORDINAL.sub("", text)
+    text = _COMMA_AS_POINT.sub(lambda m: re.sub("[. ]", "", m[0]).replace(",", "."), text)
     for pattern in _GROUPED:
         text = pattern.sub(_join_digits, text)
-    text = _GROUPED_BY_DOTS.sub(lambda m: m[0].replace(".", "").replace(",", "."), text)
     return " ".join(text.split())
 
 
@@ -174,11 +192,11 @@ def _join_digits(match: re.Match[str]) -> str:
 def _spell_repeating(match: re.Match[str]) -> str:
     """A repeating decimal as the fraction that it is: 0.1666... is (16 - 1) / 90."""
     whole, fixed, period = match.groups()
-    top = int(whole + fixed + period) - int(whole + fixed)
+    top = int(whole + fixed + period) - int(f"0{whole}{fixed}")
     return rf"\frac{{{top}}}{{{'9' * len(period) + '0' * len(fixed)}}}"
 
 
-def _spell_scripts(text: str) -> str:
+def spell_scripts(text: str) -> str:
     """Write superscripts, subscripts and vulgar fractions out, before NFKC makes x² into x2 and 2½ into 21/2."""
     if text.isascii():
         return text
@@ -237,7 +255,7 @@ def tokens(text: str) -> list[Token]:
 
 def _token(kind: str, piece: str, spaced: bool) -> list[Token]:
     if kind == "word":
-        inner = piece.strip()
+        inner = piece.strip().replace("\\mu ", "μ")
         if re.fullmatch(r"[a-zA-Z]", inner):
             return [Token("name", inner, True)]
         if re.fullmatch(r"\([a-zA-Z]\)", inner):
@@ -252,7 +270,7 @@ def _token(kind: str, piece: str, spaced: bool) -> list[Token]:
     if kind in ("command", "operator"):
         return [Token("command", piece, spaced)]
     if kind == "name":
-        if piece in ("infinity", "infty", "Infinity"):
+        if piece in ("infinity", "infty", "Infinity", "inf", "oo"):
             return [Token("op", "∞", spaced)]
         if piece in SPELLED_COMMANDS:
             return [Token("command", piece, spaced)]

@@ -303,6 +303,8 @@ class _Parser:
             name, base = "log", Number(Fraction(10))
         if name == "ln":
             name, base = "log", Symbol("e")
+        if exponent == Apply("neg", (Number(Fraction(1)),)) and name in ("sin", "cos", "tan"):
+            name, exponent = f"arc{name}", None
         result = Apply(name, (*args, base) if base is not None else tuple(args))
         return Apply("^", (result, exponent)) if exponent is not None else result
 

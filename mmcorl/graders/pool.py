@@ -27,7 +27,7 @@ class Lost(Exception):
 
 
 class Worker:
-    """One child process. Not safe for several threads at once; the pool hands it to one at a time."""
+    """One child process, which takes a second to be ready. Not safe for several threads at once; the pool hands it to one at a time."""
 
     def __init__(self, timeout_s: float) -> None:
         self.timeout_s = timeout_s
@@ -45,15 +45,14 @@ class Worker:
             start_new_session=True,  # Ctrl-C is for the trainer, which then closes its workers' pipes
         )
         self._buffer = b""
-        try:
-            self._line(STARTUP_SECONDS)
-        except Lost:
-            self.kill()
-            raise
+        self._ready = False
 
     def ask(self, a: str, b: str) -> bool:
         """The worker's verdict. Raises Lost, after which the worker must be killed."""
         assert self._process.stdin is not None
+        if not self._ready:
+            self._line(STARTUP_SECONDS)
+            self._ready = True
         try:
             self._process.stdin.write(json.dumps([a, b]).encode() + b"\n")
             self._process.stdin.flush()
@@ -97,6 +96,12 @@ class Pool:
         self._count = threading.Lock()
         for _ in range(workers):
             self._slots.put(None)
+
+    def start(self) -> None:
+        """Start a worker without waiting for it, unless one was started before or all are at work."""
+        with contextlib.suppress(queue.Empty):
+            worker = self._slots.get_nowait()
+            self._slots.put(worker or Worker(self.timeout_s))
 
     def same(self, a: str, b: str) -> bool:
         """The workers' verdict on two formulas; False, counted and logged, when a worker times out or dies."""

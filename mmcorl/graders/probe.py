@@ -90,6 +90,8 @@ def _evaluate(expression: Expr, at: dict[str, Any]) -> Any:
         case Symbol("i"):
             result = _context.mpc(0, 1)
         case Symbol(name):
+            if name not in at:
+                raise NoValue(f"{name} is not a constant")
             result = _context.mpc(at[name])
         case Apply(head, args):
             result = _apply(head, [_evaluate(a, at) for a in args])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from mmcorl.graders import probe
 from mmcorl.graders.expressions import Apply, Number, Symbol, symbols
@@ -59,6 +60,13 @@ def intersection(regions: Sequence[Region]) -> Region:
     low = max(lows, key=lambda b: (_position(b, float("-inf")), not b.closed))
     high = min(highs, key=lambda b: (_position(b, float("inf")), b.closed))
     return ordered(_variable(regions), [(low, high)])
+
+
+def without(variable: str | None, points: Sequence[Quantity]) -> Region:
+    """The real line but for some points. Raises NoValue."""
+    ends = sorted(points, key=lambda p: probe.approximate(p.expression))
+    bounds = [Bound(None, False), *(Bound(p, False) for p in ends), Bound(None, False)]
+    return Region(variable, tuple(pairwise(bounds)))
 
 
 def _position(bound: Bound, infinite: float) -> float:

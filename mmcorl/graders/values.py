@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mmcorl.graders import exact
-from mmcorl.graders.expressions import Expr, size
+from mmcorl.graders.expressions import Apply, Expr, size
 from mmcorl.graders.units import Unit
 
 
@@ -58,11 +58,25 @@ class Matrix:
 
 
 @dataclass(frozen=True)
+class Clock:
+    """A time of the day, in minutes after midnight."""
+
+    minutes: int
+
+
+@dataclass(frozen=True)
 class Raw:
     text: str
 
 
-Value = Quantity | Equation | Items | Region | Matrix | Raw
+Value = Quantity | Equation | Items | Region | Matrix | Clock | Raw
+
+
+def times(a: Quantity, b: Quantity) -> Quantity:
+    """The product; one of the two has no unit."""
+    return Quantity(
+        Apply("*", (a.expression, b.expression)), a.unit or b.unit, f"({a.written})*({b.written})"
+    )
 
 
 def show(value: Value) -> str:
@@ -80,10 +94,13 @@ def show(value: Value) -> str:
             inner = ", ".join(map(show, items))
             return f"\\{opener}{inner}\\{closer}" if opener == "{" else f"{opener}{inner}{closer}"
         case Region(variable, spans):
-            return (f"{variable}∈" if variable else "") + "∪".join(map(_show_span, spans))
+            return (f"{exact.show_symbol(variable)}∈" if variable else "") + "∪".join(map(_show_span, spans))
         case Matrix(rows):
             body = r" \\ ".join(" & ".join(map(show, row)) for row in rows)
             return rf"\begin{{pmatrix}} {body} \end{{pmatrix}}"
+        case Clock(minutes):
+            hour, half = minutes // 60 % 12 or 12, "pm" if minutes >= 720 else "am"
+            return f"{hour}:{minutes % 60:02} {half}"
         case Raw(raw):
             return raw
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers import get_scheduler
 
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.batches import TokenGroup
@@ -57,7 +57,7 @@ class Learner:
         reference: Policy | None = None,
     ) -> None:
         self.agent, self.world, self.loss, self.reference = agent, world, loss, reference
-        self.clip_norm, self.batch_tokens = optimizer.clip_norm, batch_tokens
+        self.batch_tokens = batch_tokens
         self.parameters = [p for p in agent.model.parameters() if p.requires_grad]
         if not self.parameters:
             raise MmcorlError(
@@ -66,7 +66,7 @@ class Learner:
         self.optimizer = torch.optim.AdamW(
             self.parameters, lr=optimizer.lr, betas=optimizer.betas, weight_decay=optimizer.weight_decay
         )
-        self.learning_rate = _learning_rate(optimizer, total_updates)
+        self.settings, self.total_updates = optimizer, total_updates
 
     def learn(
         self, rollouts: Sequence[RolloutGroup], advantages: Tensor, weights: Tensor, updates_done: int
@@ -103,8 +103,9 @@ class Learner:
         self, batches: Sequence[tuple[list[LiveGroup], Tensor | None]], update: int
     ) -> dict[str, float]:
         """Gradients of every micro-batch, summed over ranks, clipped, and one step of AdamW."""
+        lr = learning_rate(self.settings, update, self.total_updates)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate(update)
+            group["lr"] = lr
         self.optimizer.zero_grad()
         sums = torch.zeros(len(_STATISTICS), device=self.world.device)
         for groups, old in batches:
@@ -116,7 +117,7 @@ class Learner:
                 parameter.grad = torch.zeros_like(parameter)
         self.world.sum([parameter.grad for parameter in self.parameters if parameter.grad is not None])
         self.world.sum([sums])
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.clip_norm)
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.clip_norm)
         if not torch.isfinite(norm):
             raise MmcorlError(
                 f"the gradient of agent {self.agent.name} is not finite; lower optimizer.lr, or set "
@@ -126,7 +127,7 @@ class Learner:
         total = dict(zip(_STATISTICS, sums.tolist(), strict=True))
         tokens = max(total.pop("tokens"), 1.0)
         means = {name: total[name] / tokens for name in ("ratio", "clipped", "sampler_weight", "kl")}
-        return {"loss": total["loss"], **means, "grad_norm": float(norm), "lr": self.learning_rate(update)}
+        return {"loss": total["loss"], **means, "grad_norm": float(norm), "lr": lr}
 
     def _loss(self, groups: Sequence[LiveGroup], old: Tensor | None) -> tuple[Tensor, Tensor]:
         """This micro-batch's share of the loss, and sums over its tokens for the metrics."""
@@ -149,6 +150,7 @@ class Learner:
             torch.cat([g.advantages for g in groups]).to(device),
             self.loss.clip_low,
             self.loss.clip_high,
+            self.loss.ratio_cap,
             weights_it=correction,
             reference_logprobs_it=reference,
             beta=self.loss.beta,
@@ -203,22 +205,20 @@ def _pad(rows: Sequence[Tensor]) -> Tensor:
     return pad_sequence(list(rows), batch_first=True)
 
 
-def _learning_rate(config: OptimizerConfig, total_updates: int) -> Callable[[int], float]:
-    """The learning rate of update 0, 1, ... as a function, so that resuming needs no scheduler state."""
+def learning_rate(config: OptimizerConfig, update: int, total_updates: int) -> float:
+    """The learning rate of update 0, 1, ...: a function of its number, so that resuming needs no scheduler state.
+
+    It rises by equal parts, the first of them at update 0, and then keeps to `schedule`; `linear` falls to 0.
+    """
     warmup = round(config.warmup_share * total_updates)
-    name, options = config.schedule, {}
-    if config.schedule == "cosine":
-        name, options = "cosine_with_min_lr", {"min_lr_rate": config.final_share}
-    elif config.schedule == "constant":
-        name = "constant_with_warmup"
-    # The scheduler is asked for its factor only; the optimiser it would write to is a stand-in.
-    scheduler = get_scheduler(
-        name,
-        torch.optim.SGD([torch.zeros(1)], lr=1.0),
-        num_warmup_steps=warmup,
-        num_training_steps=total_updates,
-        scheduler_specific_kwargs=options,
-    )
-    [factor] = scheduler.lr_lambdas  # pyright: ignore[reportAttributeAccessIssue]
-    # Update 0 already moves: the warm-up rises from 1 / warmup, where transformers' rises from 0.
-    return lambda update: config.lr * factor(min(update + 1, total_updates) if update < warmup else update)
+    if update < warmup:
+        return config.lr * (update + 1) / warmup
+    progress = (update - warmup) / (total_updates - warmup)
+    match config.schedule:
+        case "constant":
+            return config.lr
+        case "linear":
+            return config.lr * (1 - progress)
+        case "cosine":
+            half_wave = (1 + math.cos(math.pi * progress)) / 2
+            return config.lr * (config.final_share + (1 - config.final_share) * half_wave)

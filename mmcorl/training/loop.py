@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from mmcorl.data.order import problems_of_step
 from mmcorl.graders import Answer, Grader
 from mmcorl.problems import Problem, RolloutGroup
 from mmcorl.rewards import RewardInputs, RewardRule, Rewards
-from mmcorl.training import grpo
+from mmcorl.training import checkpoints, grpo
 from mmcorl.training.learner import Learner
 from mmcorl.training.world import World
 
@@ -72,7 +72,7 @@ class Trainer:
             samples=config.rollouts.per_problem,
             max_tokens=config.rollouts.max_tokens,
             temperature=config.rollouts.temperature,
-            noise_key=(config.run.seed + config.agents[name].seed_offset, name, number),
+            noise_key=(config.run.seed, name, number),
         )
         clock.lap("rollout")
 
@@ -139,9 +139,8 @@ class Trainer:
             }
         received = self.world.broadcast(received)
         assert received is not None
-        return {n: [Ballot.from_json(b) for b in rows] for n, rows in received["ballots"].items()}, received[
-            "stop"
-        ]
+        cohort = {n: [Ballot.from_json(b) for b in rows] for n, rows in received["ballots"].items()}
+        return cohort, received["stop"]
 
     def elect(self, cohort: Mapping[str, Sequence[Ballot]]) -> tuple[dict[str, list[Vote]], list[Vote]]:
         """What every agent's ballots elect, and for each problem the vote that supervises this agent."""
@@ -188,13 +187,9 @@ class Trainer:
     def save(self, folder: Path) -> None:
         """Write a checkpoint: a `from_pretrained` folder, and `training/` to resume from."""
         self.agent.save(folder)
-        training = folder / "training"
+        training = folder / checkpoints.TRAINING
         training.mkdir()
         self.learner.save(training)
-
-    def load(self, folder: Path) -> None:
-        """Take up the optimiser of a checkpoint; its weights are those the agent was loaded with."""
-        self.learner.load(folder / "training")
 
 
 class Clock:
@@ -205,6 +200,7 @@ class Clock:
         self._last = time.monotonic()
 
     def lap(self, phase: str) -> None:
+        """Count the seconds since the last lap towards `phase`."""
         now = time.monotonic()
         self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._last
         self._last = now
@@ -239,6 +235,6 @@ def step_metrics(step: Step, name: str, grader: Grader, golds: Mapping[str, Answ
     return metrics
 
 
-def _share(values: Any) -> float | None:
-    values = [float(v) for v in values]
-    return sum(values) / len(values) if values else None
+def _share(values: Iterable[float]) -> float | None:
+    numbers = [float(v) for v in values]
+    return sum(numbers) / len(numbers) if numbers else None

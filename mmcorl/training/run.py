@@ -109,7 +109,7 @@ def load_trainer(
     )
     if checkpoint is not None:
         learner.load(checkpoint / checkpoints.TRAINING)
-    rule = rule_of(config.reward.rule, golds if config.reward.rule == "gold" else {})
+    rule = rule_of(config.reward.rule, golds)
     return Trainer(config, agent, learner, rule, train.problems, exchange, grader, world)
 
 

@@ -27,6 +27,7 @@ class World:
 
     @property
     def is_first(self) -> bool:
+        """Whether this rank speaks and writes for its agent."""
         return self.rank == 0
 
     def share(self, items: Sequence[Any]) -> list[Any]:
@@ -54,11 +55,8 @@ class World:
                 assert work is not None
                 work.wait()
 
-    def wait(self) -> None:
-        """Until every rank is here."""
-        self._state.wait_for_everyone()
-
     def close(self) -> None:
+        """Let go of the other ranks."""
         self._state.destroy_process_group()
 
     def _all_gather_bytes(self, data: bytes) -> list[bytes]:

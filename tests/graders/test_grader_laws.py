@@ -1,5 +1,7 @@
 """Laws that hold for every text and every answer, checked on random ones."""
 
+from fractions import Fraction
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,7 +110,7 @@ readable = st.one_of(
 )  # fmt: skip
 dresses = st.sampled_from(
     ["{}", " {} ", "${}$", "\\({}\\)", "**{}**", "\\boxed{{{}}}", "$\\boxed{{{}}}$", "<answer>{}</answer>", "The answer is {}",
-     "<answer> \\boxed{{{}}} </answer>", "\\[{}\\]", "{}."]
+     "<answer> \\boxed{{{}}} </answer>", "\\[{}\\]", "{}.", "```\n{}\n```", "**Answer:** {}", "答案：{}", "<answer>\n**{}**\n</answer>", "<b>{}</b>", "{}</s>"]
 )  # fmt: skip
 
 
@@ -140,6 +142,78 @@ def test_same_is_symmetric(grader, a, b):
     first, second = grader.read(a, OPEN), grader.read(b, OPEN)
     assert first is not None and second is not None
     assert grader.same(first, second) == grader.same(second, first)
+
+
+def spellings(value):
+    """A few ways of writing a fraction."""
+    top, bottom = value.numerator, value.denominator
+    ways = [
+        f"{top}/{bottom}",
+        rf"\frac{{{top}}}{{{bottom}}}",
+        f"x = {top}/{bottom}",
+        f"{2 * top}/{2 * bottom}",
+    ]
+    if 10**6 % bottom == 0:
+        ways.append(f"{float(value):.6f}")
+    if bottom == 1 and abs(top) >= 1000:
+        ways.append(f"{top:,}")
+    return st.sampled_from(ways)
+
+
+few = st.sampled_from([Fraction(n, d) for n in (-5, 1, 3, 1500) for d in (1, 2, 8)])
+bare = st.one_of(
+    few.flatmap(spellings),
+    st.sampled_from(
+        [
+            r"\sqrt{8}",
+            r"2\sqrt{2}",
+            "x^2-1",
+            "(x-1)(x+1)",
+            "(1,2)",
+            "[1,2)",
+            r"1\le x<2",
+            "1,2",
+            "2,1",
+            r"\{1,2\}",
+            "5",
+            "3:30",
+        ]
+    ),
+)
+marked = st.sampled_from(
+    [
+        "500 cm",
+        "5 m",
+        "0.005 km",
+        "5 s",
+        "5000 ms",
+        "5%",
+        "5 percent",
+        "180°",
+        "180 degrees",
+        "5 N",
+        "5 kg m/s^2",
+    ]
+)
+
+
+@given(st.one_of(st.tuples(bare, bare, bare), st.tuples(marked, marked, marked)))
+@settings(max_examples=300, deadline=None)
+def test_same_is_transitive_among_bare_values_and_among_values_with_units(grader, texts):
+    a, b, c = (grader.read(t, OPEN) for t in texts)
+    assert a is not None and b is not None and c is not None
+    assert not (grader.same(a, b) and grader.same(b, c)) or grader.same(a, c)
+
+
+@given(
+    few.flatmap(
+        lambda v: st.tuples(*[st.sampled_from([f"{v} m", f"{v * 100} cm", f"{v / 1000} km", str(v)])] * 3)
+    )
+)
+@settings(deadline=None)
+def test_where_the_question_says_its_unit_lengths_and_bare_numbers_are_one_answer(grader, texts):
+    problem = Problem("p", "How many meters long is it?")
+    assert len({grader.read(t, problem) for t in texts}) == 1
 
 
 @given(readable, dresses)

@@ -1,5 +1,4 @@
 import threading
-import time
 
 from mmcorl.graders.pool import Pool
 
@@ -18,10 +17,8 @@ def test_workers_compare_start_late_and_close():
 
 def test_a_timeout_is_not_the_same_and_the_next_question_is_answered():
     pool = Pool(workers=1, timeout_s=1)
-    start = time.monotonic()
     assert not pool.same(SLOW, "2")
     assert pool.timeouts == 1
-    assert time.monotonic() - start < 60
     pool.timeout_s = 20
     assert pool.same(r"\int_0^1 2x dx", "1")
     pool.close()

@@ -75,9 +75,7 @@ def test_a_killed_agent_ends_the_run_and_resuming_gives_the_uninterrupted_result
         time.sleep(0.05)
     [victim] = [int(path.name) for path in Path("/proc").glob("[0-9]*") if is_worker(path, "qwen", run)]
     os.kill(victim, signal.SIGKILL)
-    killed_at = time.monotonic()
-    out, err = process.communicate(timeout=60)
-    assert time.monotonic() - killed_at < 20
+    out, err = process.communicate(timeout=20)  # seconds, not an hour
     assert process.returncode == 1 and "qwen" in err and "SIGKILL" in err, out + err
 
     train(tmp_path, "--resume")

@@ -1,4 +1,4 @@
-"""One row a model family. `docs/add_a_backbone.md` walks through adding one."""
+"""One row a vision-language family; text models share one backbone. `docs/add_a_backbone.md` walks through adding one."""
 
 from __future__ import annotations
 
@@ -21,30 +21,21 @@ BACKBONES: dict[str, type[Backbone]] = {
     "qwen3_vl": Qwen3_VL,
     "internvl": InternVL,
     "gemma3": Gemma3,
-    "qwen2": Text,
-    "qwen3": Text,
-    "llama": Text,
-    "gemma3_text": Text,
 }
 
 
 def backbone_for(config: PreTrainedConfig) -> Backbone:
     """The backbone of a model's configuration, by its `model_type`.
 
-    A causal language model without a row of its own gets the text backbone. Raises MmcorlError for any other.
+    A causal language model gets the text backbone. Raises MmcorlError for any other model without a row.
     """
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-    row = BACKBONES.get(config.model_type)
-    if (
-        row is None
-        and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-        and not hasattr(config, "vision_config")
-    ):
-        row = Text
-    if row is None:
-        raise MmcorlError(
-            f"model type {config.model_type!r} has no backbone; known: {', '.join(BACKBONES)}. "
-            "Set agents.*.model to one of these, or add a file and a row in mmcorl/agents/backbones"
-        )
-    return row(config)
+    if config.model_type in BACKBONES:
+        return BACKBONES[config.model_type](config)
+    if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not hasattr(config, "vision_config"):
+        return Text(config)
+    raise MmcorlError(
+        f"model type {config.model_type!r} has no backbone; known: {', '.join(BACKBONES)} and every causal text "
+        "model. Set agents.*.model to one of these, or add a file and a row in mmcorl/agents/backbones"
+    )

@@ -75,4 +75,5 @@ class Backbone:
         return "vision" if any(name in parameter for name in self.vision_names) else "text"
 
     def tokenizer(self, processor: Any) -> Any:
+        """The tokenizer inside a processor; a text model's processor is one already."""
         return processor.tokenizer if isinstance(processor, ProcessorMixin) else processor

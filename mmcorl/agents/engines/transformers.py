@@ -99,9 +99,7 @@ class TransformersEngine:
                 token, mask, position = token[keep], mask[keep], position[keep]
                 _take_rows(cache, keep.nonzero()[:, 0])
             mask = torch.nn.functional.pad(mask, (0, 1), value=1)
-            where = (
-                position[:, None] if batch.positions.ndim == 2 else position[None, :, None].expand(3, -1, 1)
-            )
+            where = position[:, None].expand(*batch.positions.shape[:-2], -1, 1)
             logits = self._forward(token[:, None], mask, where, cache)
             position = position + 1
         rows = state.finish()

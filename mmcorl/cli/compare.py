@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from mmcorl.errors import MmcorlError
-from mmcorl.training.workers import EXIT_USER_ERROR
+from mmcorl.training.workers import EXIT_INTERRUPTED, EXIT_USER_ERROR
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code: 0 done, 1 a run failed, 2 a mistake in the input, 130 interrupted."""
     options = _parser().parse_intermixed_args(arguments)
+    os.environ.setdefault(
+        "TORCH_CPP_LOG_LEVEL", "ERROR"
+    )  # stores print pages of C++ frames with each warning
     try:
         return _compare(options)
     except MmcorlError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
     except KeyboardInterrupt:
-        return 130
+        return EXIT_INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:

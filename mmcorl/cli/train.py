@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from mmcorl.errors import MmcorlError, PeerLost
-from mmcorl.training.workers import EXIT_PEER_LOST, EXIT_USER_ERROR
+from mmcorl.training.workers import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER_LOST, EXIT_USER_ERROR
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code: 0 done, 1 an agent failed, 2 a mistake in the input, 130 interrupted."""
     options = _parser().parse_intermixed_args(arguments)
+    os.environ.setdefault(
+        "TORCH_CPP_LOG_LEVEL", "ERROR"
+    )  # stores print pages of C++ frames with each warning
     try:
         return _work(options) if options.attempt else _launch(options)
     except PeerLost as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_PEER_LOST
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        if options.attempt:
+            # A thread that waits in a store which comes to life now would abort the interpreter on its way out.
+            os._exit(EXIT_PEER_LOST)
+        return EXIT_FAILED
     except MmcorlError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
     except KeyboardInterrupt:
-        return 130
+        return EXIT_INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:

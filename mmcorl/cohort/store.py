@@ -16,6 +16,8 @@ from mmcorl.cohort.aside import aside
 from mmcorl.errors import MmcorlError
 
 _RETRY_SECONDS = 0.1
+_ANSWER_SECONDS = 30.0
+"""Within which what is at the address must prove to be a store."""
 
 _in_memory: dict[str, Store] = {}
 
@@ -37,7 +39,7 @@ def open_store(url: str, is_host: bool, reach_within: float = 60.0) -> tuple[Sto
             host, port = _host_and_port(url)
             return _serve(url, host, port) if is_host else (_connect(url, host, port, reach_within), url)
         case "file":
-            return _file(url, Path(parts.path)), url
+            return _file(url, parts.netloc, Path(parts.path)), url
         case "memory":
             return _in_memory.setdefault(url, HashStore()), url
         case _:
@@ -98,10 +100,11 @@ def _connect(url: str, host: str, port: int, reach_within: float) -> Store:
                     "hosts the store, and check the address and firewalls between the machines"
                 ) from None
         time.sleep(_RETRY_SECONDS)
-    within = timedelta(seconds=reach_within)
-    opening = aside(lambda: TCPStore(host, port, is_master=False, timeout=within, wait_for_workers=False))
+    within = min(reach_within, _ANSWER_SECONDS)
+    patience = timedelta(seconds=within)
+    opening = aside(lambda: TCPStore(host, port, is_master=False, timeout=patience, wait_for_workers=False))
     try:
-        return opening.result(timeout=reach_within)
+        return opening.result(timeout=within)
     except (DistError, TimeoutError):  # torch itself waits for ever for one that says nothing
         raise MmcorlError(f"cohort.store={url}: what answers there is not a store; check the port") from None
 
@@ -126,9 +129,16 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _file(url: str, path: Path) -> Store:
+def _file(url: str, host: str, path: Path) -> Store:
+    if host or not path.name:
+        raise MmcorlError(f"cohort.store={url} names no file; write file:///path, with three slashes")
     try:
-        path.open("ab").close()  # torch would try for minutes
+        with path.open("a+b") as file:  # torch would try for minutes
+            file.seek(0)
+            start = file.read(4)
     except OSError as error:
         raise MmcorlError(f"cohort.store={url} cannot be written: {_reason(error)}") from None
+    # A FileStore begins with the length of its first key; in anything else torch would look for its end for ever.
+    if start and not (len(start) == 4 and int.from_bytes(start, "little") < 1000):
+        raise MmcorlError(f"cohort.store={url} is a file of something else; name one that does not exist yet")
     return FileStore(str(path), -1)

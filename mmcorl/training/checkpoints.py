@@ -15,6 +15,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+
+from mmcorl.errors import MmcorlError
+from mmcorl.training.folders import writing
+
 TRAINING = "training"
 """Subfolder of a checkpoint with optimizer and loop state; the best checkpoint goes without it."""
 
@@ -29,12 +34,26 @@ def step_folder(folder: Path, step: int) -> Path:
 def save(folder: Path, step: int, write: Callable[[Path], None]) -> Path:
     """Let `write` fill a hidden folder, put it on disk, then give it its visible name. Returns the checkpoint.
 
-    If `write` raises, no checkpoint appears. A checkpoint of the same step is replaced.
+    If `write` raises, no checkpoint appears. A checkpoint of the same step is replaced. Raises MmcorlError when the
+    disk is full or does not let itself be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     final = step_folder(folder, step)
-    _publish(final, write)
+    with writing(final):
+        folder.mkdir(parents=True, exist_ok=True)
+        _publish(final, write)
     return final
+
+
+def require_whole(checkpoint: Path) -> None:
+    """Raise MmcorlError when a file of tensors was damaged, as far as its size and its header tell."""
+    for path in sorted(checkpoint.rglob("*.safetensors")):
+        try:
+            with safe_open(path, framework="numpy"):
+                pass
+        except (OSError, SafetensorError) as error:
+            raise MmcorlError(
+                f"{path} is damaged ({error}); remove {checkpoint} to resume from the checkpoint before it"
+            ) from None
 
 
 def steps(folder: Path) -> list[int]:
@@ -86,7 +105,14 @@ def prune(folder: Path, keep: int, peers: Sequence[Path] = ()) -> None:
 def read_best(agent_dir: Path) -> dict[str, Any] | None:
     """What `best.json` says of an agent's best checkpoint (`step`, `score`, `rule`), or None before there is one."""
     path = agent_dir / "best" / "best.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise MmcorlError(
+            f"{path} is damaged ({error}); remove {path.parent}, and the next best replaces it"
+        ) from None
 
 
 def is_best(agent_dir: Path, score: float) -> bool:
@@ -111,7 +137,8 @@ def keep_best(agent_dir: Path, checkpoint: Path, step: int, score: float, rule: 
         note = {"step": step, "score": score, "rule": rule}
         (target / "best.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
 
-    _publish(agent_dir / "best", write)
+    with writing(agent_dir / "best"):
+        _publish(agent_dir / "best", write)
     return True
 
 

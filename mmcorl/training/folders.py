@@ -11,10 +11,15 @@ RUN/agents/NAME/best/                          the best checkpoint, and best.jso
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from mmcorl.config import Config
+from mmcorl.errors import MmcorlError
 
 
 @dataclass(frozen=True)
@@ -54,16 +59,24 @@ class RunFolder:
     def completions(self, name: str) -> Path:
         return self.agent(name) / "completions.jsonl"
 
-    def holds_work(self, name: str) -> bool:
-        """Whether this agent's folder has a metric or a checkpoint that somebody could miss."""
-        metrics = self.metrics(name)
-        saved = self.checkpoints(name)
-        return (metrics.exists() and metrics.stat().st_size > 0) or (saved.is_dir() and any(saved.iterdir()))
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise MmcorlError, without a traceback for the user, when `path` cannot be written: no room, no right, no folder."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        number = error.errno if isinstance(error, OSError) else None
+        reason = os.strerror(number) if number else str(error)
+        raise MmcorlError(
+            f"{path} cannot be written ({reason}); make room there, or choose another run.dir"
+        ) from error
 
 
 def write_whole(path: Path, text: str) -> None:
     """Write a text file so that a reader, or the next run after a crash, sees the old text or the new one."""
-    temporary = path.with_name(f".{path.name}.partial")
+    # Launchers that share a run's folder may write the same file at once.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with temporary.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()

@@ -14,13 +14,10 @@ from mmcorl.config import Config
 from mmcorl.config_loading import load_config, to_yaml
 from mmcorl.errors import MmcorlError
 from mmcorl.training import checkpoints, starting, workers
-from mmcorl.training.folders import RunFolder, write_whole
+from mmcorl.training.folders import RunFolder, write_whole, writing
 from mmcorl.training.live import LiveView
 from mmcorl.training.rendezvous import meet
-from mmcorl.training.workers import EXIT_PEER_LOST, Worker
-
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
+from mmcorl.training.workers import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER_LOST, Worker
 
 _TICK_SECONDS = 0.1
 _BLAME_SECONDS = 2.0
@@ -49,6 +46,7 @@ def launch(
         if not folder.config.exists():
             raise MmcorlError(f"{folder.path} holds no run to resume; start it without --resume")
         starting.require_same(load_config(folder.config), config)
+        starting.require_whole(folder, names)
     elif not overwrite:
         starting.require_new(config, names)
 
@@ -62,31 +60,39 @@ def launch(
         if step is not None and step >= config.run.steps:
             print(f"{folder.path} is complete: step {step} of {config.run.steps}")
             return 0
-        stack.enter_context(starting.locked(folder, names))
-        if step is None:
-            starting.clear(config, names)
-        else:
-            for name in names:
-                checkpoints.drop_after(folder.checkpoints(name), step)
-        for name in names:
-            folder.checkpoints(name).mkdir(exist_ok=True)  # tells peers that this agent's are on this machine
-        write_whole(folder.config, to_yaml(config))
+        with writing(folder.path):
+            stack.enter_context(starting.locked(folder, names))
+            _prepare(config, names, step)
 
         started = time.monotonic()
         interrupts = stack.enter_context(_interrupts())
         crew = workers.start(config, names, meeting.url, meeting.attempt, step, worker_module)
         try:
-            with LiveView(config, names) as view:
+            with LiveView(config, names, step) as view:
                 failed = _watch(crew, view, interrupts)
         finally:
             workers.stop(crew)
-        code = _report(config, names, failed, interrupted=bool(interrupts))
+        code = _report(config, names, failed)
         note = {"from_step": step or 0, "seconds": time.monotonic() - started, "code": code}
-        with folder.launches.open("a", encoding="utf-8") as file:
+        with writing(folder.launches), folder.launches.open("a", encoding="utf-8") as file:
             file.write(json.dumps(note) + "\n")
         if code == 0:
             meeting.part()
     return code
+
+
+def _prepare(config: Config, names: Sequence[str], step: int | None) -> None:
+    """Make the run's folder what it was after `step`, or empty, for these agents."""
+    folder = RunFolder.of(config)
+    if step is None:
+        starting.clear(config, names)
+    else:
+        for name in names:
+            checkpoints.drop_after(folder.checkpoints(name), step)
+    for name in names:
+        folder.checkpoints(name).mkdir(exist_ok=True)  # tells peers that this agent's are on this machine
+    folder.logs.mkdir(exist_ok=True)
+    write_whole(folder.config, to_yaml(config))
 
 
 def _watch(crew: Sequence[Worker], view: LiveView, interrupts: Sequence[int]) -> list[Worker]:
@@ -124,11 +130,11 @@ def _blame(crew: Sequence[Worker]) -> list[Worker]:
     return sorted(_failed(crew), key=lambda worker: worker.code == EXIT_PEER_LOST)
 
 
-def _report(config: Config, names: Sequence[str], failed: Sequence[Worker], *, interrupted: bool) -> int:
+def _report(config: Config, names: Sequence[str], failed: Sequence[Worker]) -> int:
     """Say how the run ended, and return the exit code."""
     folder = RunFolder.of(config)
     saved = checkpoints.common_step(folder.checkpoints(name) for name in names)
-    if not failed and (not interrupted or saved == config.run.steps):
+    if not failed and saved == config.run.steps:
         print(f"{folder.path} is complete: {config.run.steps} steps")
         return 0
     advice = (
@@ -137,9 +143,14 @@ def _report(config: Config, names: Sequence[str], failed: Sequence[Worker], *, i
     if not failed:
         print(f"{folder.path} was interrupted: {advice}", file=sys.stderr)
         return EXIT_INTERRUPTED
-    others = [name for name in names if name != failed[0].agent]
-    stopped = f"\n{', '.join(others)} stopped." if others else ""
-    print(f"error: {failed[0].last_words()}{stopped}\n{folder.path}: {advice}", file=sys.stderr)
+    cause, *also = [worker for worker in failed if worker.code != EXIT_PEER_LOST] or failed[:1]
+    dead = dict.fromkeys(
+        f"{worker.agent} {worker.how_it_ended()}." for worker in also if worker.agent != cause.agent
+    )
+    others = [name for name in names if name not in {cause.agent, *(worker.agent for worker in also)}]
+    stopped = [f"{', '.join(others)} stopped."] if others else []
+    lines = [f"error: {cause.last_words()}", *dead, *stopped, f"{folder.path}: {advice}"]
+    print("\n".join(lines), file=sys.stderr)
     return EXIT_FAILED
 
 

@@ -48,12 +48,22 @@ class AgentProgress:
 
 
 class LiveView:
-    """Follows the metrics of the agents of a run that train on this machine. A context manager."""
+    """Follows the metrics of the agents of a run that train on this machine. A context manager.
 
-    def __init__(self, config: Config, agents: Sequence[str], console: Console | None = None) -> None:
+    A run that resumes at `resume_step` fills the table with what it had reached, and prints no line of it again.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        agents: Sequence[str],
+        resume_step: int | None = None,
+        console: Console | None = None,
+    ) -> None:
         folder = RunFolder.of(config)
         self._title = str(folder.path)
         self._steps = config.run.steps
+        self._known = -1 if resume_step is None else resume_step
         self._console = console or Console()
         self._tails = {name: Tail(folder.metrics(name)) for name in agents}
         self._progress = {name: AgentProgress() for name in agents}
@@ -88,11 +98,16 @@ class LiveView:
                 self._progress[name] = AgentProgress()
             for record in records:
                 self._progress[name].add(record, now)
-                if not self._live and (record["kind"] == "eval" or now - self._said[name] >= _LINE_SECONDS):
-                    self._said[name] = now
-                    self._console.print(as_line(name, record, self._steps), highlight=False, soft_wrap=True)
+                if not self._live and record["step"] > self._known:
+                    self._print(name, record, now)
         if self._live and changed:
             self._live.update(as_table(self._title, self._progress, self._steps), refresh=True)
+
+    def _print(self, name: str, record: Line, now: float) -> None:
+        """Every evaluation, and now and then a step."""
+        if record["kind"] == "eval" or now - self._said[name] >= _LINE_SECONDS:
+            self._said[name] = now
+            self._console.print(as_line(name, record, self._steps), highlight=False, soft_wrap=True)
 
 
 def as_table(title: str, progress: dict[str, AgentProgress], steps: int) -> Table:

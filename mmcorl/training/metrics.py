@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mmcorl.errors import MmcorlError
-from mmcorl.training.folders import write_whole
+from mmcorl.training.folders import write_whole, writing
 
 if TYPE_CHECKING:
     from accelerate.tracking import GeneralTracker
@@ -60,6 +60,7 @@ class StepLog:
         self._file = None
         if path is None:
             return
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = (
             [] if resume_step is None else [line for line in read_lines(path) if line["step"] <= resume_step]
@@ -68,14 +69,16 @@ class StepLog:
         self._file = path.open("a", encoding="utf-8")
 
     def append(self, records: Iterable[Line]) -> None:
-        """Write these records in one go and hand them to the operating system."""
+        """Write these records in one go and hand them to the operating system. Raises MmcorlError on a full disk."""
         if self._file is not None:
-            self._file.write("".join(map(_encode, records)))
-            self._file.flush()
+            with writing(self._path):
+                self._file.write("".join(map(_encode, records)))
+                self._file.flush()
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with writing(self._path):  # it tries once more to write what there was no room for
+                self._file.close()
 
 
 class MetricsLog(StepLog):
@@ -124,12 +127,15 @@ class CompletionsLog(StepLog):
 
 
 class Tail:
-    """Follows a JSONL file that another process writes: each call of `read` gives the records added since."""
+    """Follows a JSONL file that another process writes, from its present end: `read` gives the records added since."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file_id: int | None = None
         self._offset = 0
+        if path.exists():
+            state = path.stat()
+            self._file_id, self._offset = state.st_ino, state.st_size
 
     def read(self) -> tuple[bool, list[Line]]:
         """New records, and whether they start the file anew because it was replaced (as a resumed run does)."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from mmcorl.errors import MmcorlError
@@ -48,11 +48,16 @@ def load_optimizer(
 ) -> None:
     """Give `optimizer` the state that `save_optimizer` wrote, on the devices of its own parameters.
 
-    Raises MmcorlError when the file is of other parameters than the optimizer's.
+    Raises MmcorlError when the file is missing, damaged or of other parameters than the optimizer's.
     """
-    with safe_open(path, framework="pt") as file:
-        header = file.metadata()
-        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata()
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
+    except (OSError, SafetensorError) as error:
+        raise MmcorlError(
+            f"{path} cannot be read ({error}); remove its checkpoint to resume from the one before"
+        ) from None
     groups: list[dict[str, Any]] = json.loads(header["groups"])
     state: dict[str, dict[str, Any]] = json.loads(header["numbers"])
     for key, value in tensors.items():

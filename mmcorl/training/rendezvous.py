@@ -11,15 +11,17 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from mmcorl.cohort.heartbeat import first_line
 from mmcorl.cohort.store import open_store
 from mmcorl.config import Config
-from mmcorl.errors import CohortMismatch
+from mmcorl.errors import CohortMismatch, MmcorlError, PeerLost
 from mmcorl.training import checkpoints
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.starting import leaves
@@ -27,12 +29,16 @@ from mmcorl.training.starting import leaves
 _SHARED = (
     "run.seed",
     "run.steps",
+    "data.train.scenes*",
+    "data.train.limit",
     "rollouts.problems_per_step",
     "cohort.topology",
     "cohort.threshold",
     "cohort.ties",
     "reward.rule",
 )
+"""Settings, as patterns, without which agents would not vote on the same problems by the same rules."""
+
 _ATTEMPT = "launchers/attempt"
 _HOST_WITHIN_SECONDS = 3600.0
 _PATIENCE_SECONDS = 2.0
@@ -47,22 +53,23 @@ class Meeting:
     """
 
     def __init__(self, config: Config, names: Sequence[str], url: str, resume: bool) -> None:
-        self._names, self._everyone = names, tuple(config.agents)
+        self._names, self._everyone, self.attempt = names, tuple(config.agents), ""
         self._hosts = self._everyone[0] in names
         self._file = Path(urlsplit(url).path) if url.startswith("file:") and self._hosts else None
         if not self._hosts:
             print(f"looking for the store that {self._everyone[0]}'s machine hosts at {url}", file=sys.stderr)
         self._store, self.url = open_store(url, self._hosts, _HOST_WITHIN_SECONDS)
-        self.attempt = self._agree_on_attempt()
-        self.resume_step = self._agree(config, resume)
-        if self._hosts:
-            self._store.delete_key(
-                _ATTEMPT
-            )  # in a file it would outlive this run, and mislead who joins the next
+        try:
+            brought = self._gather(config, resume)
+        except RuntimeError as error:  # what torch's stores raise
+            raise PeerLost(
+                f"{self._everyone[0]}, which hosts the cohort's store, has left ({first_line(error)})"
+            ) from None
+        self.resume_step = self._agree(brought, resume)
 
     def part(self) -> None:
         """Say that this machine's agents have finished. The host of the store stays until all have."""
-        with suppress(RuntimeError):  # what torch's stores raise: a host that is gone needs no farewell
+        with suppress(RuntimeError):  # a host that is gone needs no farewell
             for name in self._names:
                 self._store.set(self._key("done", name), "1")
             if self._hosts:
@@ -73,27 +80,49 @@ class Meeting:
         if self._file:
             self._file.unlink(missing_ok=True)
 
-    def _agree_on_attempt(self) -> str:
-        if self._hosts:
-            self._store.set(_ATTEMPT, secrets.token_hex(4))
-        else:
-            self._wait({self._everyone[0]: _ATTEMPT}, "to start")
-        return self._store.get(_ATTEMPT).decode()
-
-    def _agree(self, config: Config, resume: bool) -> int | None:
-        """Bring the settings and saved steps of this machine's agents, and see that all fit. The step to resume."""
-        settings = leaves(config)
+    def _gather(self, config: Config, resume: bool) -> dict[str, Any]:
+        """What the launcher of every agent brings: the settings that all must share, and the steps it has saved."""
         shared = {"agents": list(self._everyone), "--resume": resume} | {
-            key: settings[key] for key in _SHARED
+            key: value
+            for key, value in leaves(config).items()
+            if any(fnmatch(key, pattern) for pattern in _SHARED)
         }
+        saved = {name: checkpoints.steps(RunFolder.of(config).checkpoints(name)) for name in self._names}
+        while True:
+            if self._hosts:
+                self._store.set(_ATTEMPT, secrets.token_hex(4))
+            else:
+                self._wait({self._everyone[0]: _ATTEMPT}, "to start")
+            self.attempt = self._store.get(_ATTEMPT).decode()
+            for name, steps in saved.items():
+                self._store.set(self._key("brings", name), json.dumps({"shared": shared, "steps": steps}))
+            if (brought := self._collect()) is not None:
+                return brought
+
+    def _collect(self) -> dict[str, Any] | None:
+        """Wait for all. None, at a guest, when the attempt was that of an earlier host, left behind in a file."""
+        brings = {name: self._key("brings", name) for name in self._everyone}
+        what = f"to be started (mmcorl-train CONFIG --agent NAME --store {self.url})"
+        self._wait(brings, what)
+        if self._hosts:
+            self._store.delete_key(_ATTEMPT)
+            self._store.set(self._key("complete", "all"), "1")
+        else:
+            self._wait({self._everyone[0]: self._key("complete", "all")}, what)
+            if self._outdated():
+                return None
+        brought = {name: json.loads(self._store.get(key)) for name, key in brings.items()}
         for name in self._names:
-            saved = checkpoints.steps(RunFolder.of(config).checkpoints(name))
-            self._store.set(self._key("brings", name), json.dumps({"shared": shared, "steps": saved}))
-        keys = {name: self._key("brings", name) for name in self._everyone}
-        self._wait(keys, f"to be started (mmcorl-train CONFIG --agent NAME --store {self.url})")
-        brought = {name: json.loads(self._store.get(key)) for name, key in keys.items()}
+            self._store.set(self._key("knows", name), "1")
+        if self._hosts:  # which may leave over what it has read, and take the store along
+            self._wait({name: self._key("knows", name) for name in self._everyone}, "to read the settings")
+        return brought
+
+    def _agree(self, brought: Mapping[str, Any], resume: bool) -> int | None:
+        """See that what all have brought fits. The step to resume."""
+        me = self._names[0]
         for name in self._everyone:
-            _require_equal(shared, brought[name]["shared"], self._names[0], name)
+            _require_equal(brought[me]["shared"], brought[name]["shared"], me, name)
         common = set.intersection(*(set(given["steps"]) for given in brought.values()))
         return max(common, default=None) if resume else None
 
@@ -101,13 +130,22 @@ class Meeting:
         return f"launchers/{self.attempt}/{what}/{name}"
 
     def _wait(self, keys: Mapping[str, str], what: str) -> None:
-        """Until the store has every agent's key. Waits in Python, where Ctrl-C works, and says once for whom."""
+        """Until the store has every agent's key, or another attempt. Says once for whom it waits.
+
+        It waits in Python, where Ctrl-C works.
+        """
         started, said = time.monotonic(), False
         while missing := [name for name, key in keys.items() if not self._store.check([key])]:
+            if self._outdated():
+                return
             if not said and time.monotonic() - started > _PATIENCE_SECONDS:
                 print(f"waiting for {', '.join(missing)} {what}; Ctrl-C leaves", file=sys.stderr, flush=True)
                 said = True
             time.sleep(_LOOK_SECONDS)
+
+    def _outdated(self) -> bool:
+        """Whether a host has begun an attempt after the one that was read."""
+        return self._store.check([_ATTEMPT]) and self._store.get(_ATTEMPT).decode() != self.attempt
 
 
 @contextmanager
@@ -115,8 +153,12 @@ def meet(config: Config, names: Sequence[str], url: str, resume: bool) -> Iterat
     """Host or join the store at `url` for the agents `names`, and agree with the other launchers.
 
     Waits, and says so, until every agent of the cohort has a launcher. Raises MmcorlError when the store cannot be
-    had, CohortMismatch when launchers were started with different settings.
+    had, PeerLost when its host leaves, CohortMismatch when launchers were started with different settings.
     """
+    if url.startswith("memory:"):
+        raise MmcorlError(
+            f"cohort.store={url} is for threads, and agents are processes; use tcp://host:port or file:///path"
+        )
     meeting = Meeting(config, names, url, resume)
     try:
         yield meeting

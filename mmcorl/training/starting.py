@@ -12,9 +12,12 @@ from typing import Any
 
 from mmcorl.config import Config
 from mmcorl.errors import MmcorlError
+from mmcorl.training import checkpoints
 from mmcorl.training.folders import RunFolder
+from mmcorl.training.metrics import read_metrics
 
 CHANGEABLE = (
+    "run.dir",
     "run.steps",
     "run.threads",
     "agents.*.devices",
@@ -54,12 +57,17 @@ def require_new(config: Config, agents: Collection[str]) -> None:
         raise MmcorlError(
             f"{folder.path} exists and is not the folder of a run; choose another run.name or run.dir"
         )
-    worked = [name for name in agents if folder.holds_work(name)]
+    worked = [name for name in agents if _holds_work(folder, name)]
     if worked:
         raise MmcorlError(
             f"{folder.path} already holds a run of {', '.join(worked)}: continue it with --resume, "
             "replace it with --overwrite, or choose another run.name"
         )
+
+
+def _holds_work(folder: RunFolder, name: str) -> bool:
+    """Whether this agent has made a step or a checkpoint that somebody could miss."""
+    return bool(read_metrics(folder.metrics(name), "train") or checkpoints.steps(folder.checkpoints(name)))
 
 
 def require_same(saved: Config, requested: Config) -> None:
@@ -72,6 +80,15 @@ def require_same(saved: Config, requested: Config) -> None:
                 f"{key} is {old!r} in the run and {new!r} now; a resumed run keeps it. Set {key}={_written(old)}, or "
                 f"start another run with run.name=... (what may change: {', '.join(CHANGEABLE)})"
             )
+
+
+def require_whole(folder: RunFolder, agents: Collection[str]) -> None:
+    """Raise MmcorlError when what a resumed run goes on from was damaged."""
+    for name in agents:
+        read_metrics(folder.metrics(name))
+        checkpoints.read_best(folder.agent(name))
+        for step in checkpoints.steps(folder.checkpoints(name)):
+            checkpoints.require_whole(checkpoints.step_folder(folder.checkpoints(name), step))
 
 
 def clear(config: Config, agents: Collection[str]) -> None:

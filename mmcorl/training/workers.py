@@ -18,9 +18,11 @@ from mmcorl.config import AgentConfig, Config
 from mmcorl.errors import MmcorlError
 from mmcorl.training.folders import RunFolder
 
+EXIT_FAILED = 1
 EXIT_USER_ERROR = 2
 EXIT_PEER_LOST = 3
-"""Exit codes of a worker: a mistake of the user's, and a death that follows from another agent's."""
+EXIT_INTERRUPTED = 130
+"""Exit codes: a failed run, a mistake of the user's, a worker's death that follows from another agent's, Ctrl-C."""
 
 GRACE_SECONDS = 3.0
 """Between asking a worker to end and ending it."""
@@ -90,7 +92,6 @@ def start(
     ranks = sum(config.agents[name].ranks for name in agents)
     threads = max(1, (config.run.threads or _cores()) // ranks)
     folder = RunFolder.of(config)
-    folder.logs.mkdir(parents=True, exist_ok=True)
     workers: list[Worker] = []
     try:
         for name, port in zip(agents, _free_ports(len(agents)), strict=True):

@@ -53,6 +53,12 @@ def test_print_config_shows_a_configuration_that_can_be_read_back(home, capsys):
         (["data.eval.path={home}/unlabelled.jsonl"], "has no answer"),
         (["reward.rule=gold", "data.train.path={home}/unlabelled.jsonl"], "has no answer"),
         (["--agent", "cid"], "--agent cid is none of the run's agents: ann, bob"),
+        (["run.name=../run"], "run.name: '../run' cannot be the name of a folder"),
+        (["run.dir={home}/run.yaml"], "run.yaml/run cannot be written (Not a directory)"),
+        (
+            ["cohort.store=memory://here"],
+            "cohort.store=memory://here is for threads, and agents are processes",
+        ),
         (["--resume"], "holds no run to resume"),
     ],
 )

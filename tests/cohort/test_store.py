@@ -59,6 +59,7 @@ def test_files_and_memory_are_shared_by_address(tmp_path):
         ("tcp://127.0.0.1:0", False, "names no port"),
         ("tcp://127.0.0.1:1", False, "was not reached within 0.3 s: Connection refused"),
         ("file:///no/such/folder/store", True, "No such file or directory"),
+        ("file://folder/store", True, "write file:///path, with three slashes"),
         ("redis://127.0.0.1:6379", True, "none of tcp://host:port"),
     ],
 )
@@ -75,8 +76,18 @@ def test_a_port_in_use():
             open_store(url, is_host=True)
 
 
-def test_something_else_that_answers_at_the_address():
+def test_something_else_that_answers_at_the_address(monkeypatch):
+    monkeypatch.setattr("mmcorl.cohort.store._ANSWER_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as other:
         url = f"tcp://127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(MmcorlError, match="what answers there is not a store"):
-            open_store(url, is_host=False, reach_within=0.5)
+            open_store(url, is_host=False, reach_within=3600.0)
+
+
+@pytest.mark.parametrize("content", [b"x", b"settings: of something else\n"])
+def test_a_file_of_something_else_is_left_alone(tmp_path, content):
+    path = tmp_path / "store"
+    path.write_bytes(content)
+    with pytest.raises(MmcorlError, match="is a file of something else"):
+        open_store(f"file://{path}", is_host=True)
+    assert path.read_bytes() == content

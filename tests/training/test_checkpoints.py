@@ -2,8 +2,11 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
+from mmcorl.errors import MmcorlError
 from mmcorl.training import checkpoints
 
 
@@ -36,7 +39,9 @@ def test_a_write_that_fails_leaves_nothing_and_keeps_the_old_checkpoint(tmp_path
         raise OSError("disk full")
 
     for step in (10, 20):
-        with pytest.raises(OSError, match="disk full"):
+        with pytest.raises(
+            MmcorlError, match=r"step-0000\d0 cannot be written \(disk full\); make room there"
+        ):
             checkpoints.save(tmp_path, step, fail)
     assert names(tmp_path) == ["step-000010"]
     assert (old / "model.safetensors").read_text() == "weights"
@@ -123,3 +128,23 @@ def test_the_best_shares_its_files_with_the_checkpoint(tmp_path):
     source = a_checkpoint(tmp_path / "checkpoints", 10)
     checkpoints.keep_best(tmp_path, source, 10, 0.5, "accuracy")
     assert (source / "model.safetensors").samefile(tmp_path / "best" / "model.safetensors")
+
+
+def test_a_damaged_checkpoint_is_named_before_anything_is_loaded(tmp_path):
+    checkpoint = checkpoints.save(
+        tmp_path, 10, lambda path: save_file({"weight": np.ones(100)}, path / "model.safetensors")
+    )
+    checkpoints.require_whole(checkpoint)
+    with (checkpoint / "model.safetensors").open("r+b") as file:
+        file.truncate(500)
+    with pytest.raises(
+        MmcorlError, match=r"model.safetensors is damaged .*; remove \S*step-000010 to resume"
+    ):
+        checkpoints.require_whole(checkpoint)
+
+
+def test_a_damaged_note_of_the_best_is_named(tmp_path):
+    checkpoints.keep_best(tmp_path, a_checkpoint(tmp_path / "checkpoints", 10), 10, 0.5, "accuracy")
+    (tmp_path / "best" / "best.json").write_text('{"step": 10, "sco')
+    with pytest.raises(MmcorlError, match=r"best\.json is damaged .*; remove \S*best,"):
+        checkpoints.is_best(tmp_path, 0.7)

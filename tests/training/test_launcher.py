@@ -59,6 +59,12 @@ def steps_done(config, name):
     return [line["step"] for line in read_metrics(RunFolder.of(config).metrics(name), "train")]
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 def wait_for_step(config, step, name="ann"):
     deadline = time.monotonic() + 60
     while not any(done >= step for done in steps_done(config, name)):
@@ -142,16 +148,18 @@ def test_a_killed_agent_is_named_and_the_resumed_run_equals_an_uninterrupted_one
         assert saved[0] == saved[1]
 
 
-def test_ctrl_c_finishes_the_step_and_saves_it_for_all_agents(tmp_path):
+def test_ctrl_c_at_one_launcher_finishes_the_step_and_saves_it_for_all_agents(tmp_path):
     config = a_config(tmp_path, a="slow", b="slow", steps=1000)
-    launcher = in_its_own_process(config)
+    url = f"tcp://127.0.0.1:{free_port()}"
+    launchers = [in_its_own_process(config, name, url) for name in config.agents]
     wait_for_step(config, 3)
-    launcher.send_signal(signal.SIGINT)
-    output, _ = launcher.communicate(timeout=60)
-    assert launcher.returncode == EXIT_INTERRUPTED
-    assert "finishing this step" in output and "--resume continues from there" in output
+    launchers[1].send_signal(signal.SIGINT)
+    outputs = [launcher.communicate(timeout=60)[0] for launcher in launchers]
+    assert [launcher.returncode for launcher in launchers] == [EXIT_INTERRUPTED] * 2, outputs
+    assert "finishing this step" in outputs[1]
     folder = RunFolder.of(config)
     last = steps_done(config, "ann")[-1]
+    assert all(f"step {last} is saved; --resume continues from there" in output for output in outputs)
     assert steps_done(config, "bob")[-1] == last
     assert checkpoints.common_step(folder.checkpoints(name) for name in config.agents) == last
 
@@ -210,6 +218,11 @@ def test_a_finished_run_can_be_made_longer_but_not_changed(tmp_path, capsys):
     assert "is complete: step 4 of 4" in capsys.readouterr().out
     with pytest.raises(MmcorlError, match=r"run\.seed is 0 in the run and 7 now"):
         start(a_config(tmp_path, steps=4, seed=7), resume=True)
+    damaged = RunFolder.of(config).checkpoints("bob") / "step-000004" / "model.safetensors"
+    damaged.write_text("no header")
+    with pytest.raises(MmcorlError, match=r"model\.safetensors is damaged"):
+        start(a_config(tmp_path, steps=8), resume=True)
+    damaged.unlink()
     assert start(a_config(tmp_path, steps=8), resume=True) == 0
     assert steps_done(config, "bob") == list(range(1, 9))
 
@@ -228,21 +241,8 @@ def test_a_store_port_in_use_is_one_clear_error_and_leaves_nothing(tmp_path):
 
 def test_agents_started_one_by_one_find_each_other(tmp_path):
     config = a_config(tmp_path)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    url = f"tcp://127.0.0.1:{free_port()}"
     launchers = [in_its_own_process(config, name, url) for name in ("bob", "ann")]
     outputs = [launcher.communicate(timeout=60)[0] for launcher in launchers]
     assert [launcher.returncode for launcher in launchers] == [0, 0], outputs
     assert steps_done(config, "ann") == steps_done(config, "bob") == [1, 2, 3, 4, 5, 6]
-
-
-def test_agents_started_with_different_settings_are_told_which(tmp_path):
-    url = f"file://{tmp_path}/store"
-    other = a_config(tmp_path, seed=3, dir=tmp_path / "elsewhere")
-    (tmp_path / "elsewhere").mkdir()
-    launchers = [in_its_own_process(a_config(tmp_path), "ann", url), in_its_own_process(other, "bob", url)]
-    outputs = [launcher.communicate(timeout=60)[0] for launcher in launchers]
-    assert any("ann was started with run.seed=0 and bob with run.seed=3" in output for output in outputs)
-    assert [launcher.returncode for launcher in launchers] != [0, 0]
-    assert not (tmp_path / "run").exists() and not (tmp_path / "elsewhere" / "run").exists()

@@ -62,7 +62,7 @@ def test_without_a_terminal_evaluations_and_now_and_then_a_step_are_plain_lines(
     output = io.StringIO()
     console = Console(file=output, width=40)
     logs = {name: MetricsLog(RunFolder.of(config).metrics(name)) for name in config.agents}
-    with LiveView(config, list(config.agents), console) as view:
+    with LiveView(config, list(config.agents), console=console) as view:
         logs["ann"].write("eval", 0, accuracy=0.5, avg=0.25, samples=8)
         logs["bob"].write("train", 1, **TRAIN)
         view.update()
@@ -77,7 +77,20 @@ def test_on_a_terminal_the_last_table_stays(tmp_path):
     config = a_config(tmp_path)
     output = io.StringIO()
     console = Console(file=output, width=140, force_terminal=True)
-    with LiveView(config, ["bob"], console) as view:
+    with LiveView(config, ["bob"], console=console) as view:
         MetricsLog(RunFolder.of(config).metrics("bob")).write("train", 40, **TRAIN)
         view.say("saving")
     assert "40/40" in output.getvalue().split("saving")[1]
+
+
+def test_a_resumed_run_does_not_tell_again_what_was_told_before(tmp_path):
+    config = a_config(tmp_path)
+    before = MetricsLog(RunFolder.of(config).metrics("ann"))
+    for step in (0, 10, 20):
+        before.write("eval", step, accuracy=0.5)
+    output = io.StringIO()
+    with LiveView(config, ["ann"], 10, Console(file=output)) as view:
+        view.update()
+        resumed = MetricsLog(RunFolder.of(config).metrics("ann"), resume_step=10)
+        resumed.write("eval", 20, accuracy=0.75)
+    assert output.getvalue().splitlines() == ["ann: step 20/40: held-out accuracy 75.0%"]

@@ -1,4 +1,5 @@
 import json
+import resource
 
 import pytest
 
@@ -117,6 +118,29 @@ def test_completions_have_a_line_each_and_resume_by_step(tmp_path):
         "vote": "3",
         "own_vote": None,
     }
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path):
+    log = MetricsLog(tmp_path / "m.jsonl")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        for close_or_write in (lambda: log.write("train", 1, text="x" * 200), log.close):
+            with pytest.raises(MmcorlError, match=r"m\.jsonl cannot be written \(File too large\)"):
+                close_or_write()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert read_lines(tmp_path / "m.jsonl") == []
+
+
+def test_a_tail_starts_at_the_end(tmp_path):
+    path = tmp_path / "m.jsonl"
+    path.write_text('damaged\n{"step": 1}\n')
+    tail = Tail(path)
+    assert tail.read() == (False, [])
+    with path.open("a") as file:
+        file.write('{"step": 2}\n')
+    assert tail.read() == (False, [{"step": 2}])
 
 
 def test_a_tail_gives_whole_new_lines_and_notices_that_the_file_was_replaced(tmp_path):

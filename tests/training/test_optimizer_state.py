@@ -74,3 +74,13 @@ def test_state_of_other_parameters_is_refused_by_name(tmp_path):
     frozen = torch.optim.AdamW([{"params": [model[0].weight]}, {"params": [model[0].bias]}])
     with pytest.raises(MmcorlError, match=r"of other parameters .*1\.bias"):
         load_optimizer(frozen, dict(model.named_parameters()), tmp_path / "optimizer.safetensors")
+
+
+@pytest.mark.parametrize("content", [None, b"no header"])
+def test_a_missing_or_damaged_file_is_named(tmp_path, content):
+    path = tmp_path / "optimizer.safetensors"
+    if content is not None:
+        path.write_bytes(content)
+    model = a_model()
+    with pytest.raises(MmcorlError, match="remove its checkpoint to resume from the one before"):
+        load_optimizer(an_optimizer(model), dict(model.named_parameters()), path)

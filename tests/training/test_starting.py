@@ -35,7 +35,8 @@ def test_a_run_that_did_nothing_yet_may_start_again(tmp_path):
     config = a_config(tmp_path)
     folder = RunFolder.of(config)
     folder.agent("ann").mkdir(parents=True)
-    folder.metrics("ann").write_text("")
+    folder.metrics("ann").write_text('{"kind": "eval", "step": 0}\n')
+    folder.checkpoints("ann").mkdir()
     folder.config.write_text("run: {}\n")
     starting.require_new(config, ["ann", "bob"])
 
@@ -81,6 +82,11 @@ def test_a_second_launcher_is_refused_while_the_first_runs(tmp_path):
 )
 def test_a_resumed_run_may_change_what_it_writes(tmp_path, change):
     starting.require_same(a_config(tmp_path), a_config(tmp_path, **change))
+
+
+def test_a_run_may_be_resumed_where_its_folder_was_moved_to(tmp_path):
+    moved = {"run": {"dir": tmp_path / "elsewhere", "name": "run"}}
+    starting.require_same(a_config(tmp_path), a_config(tmp_path, **moved))
 
 
 def test_a_resumed_run_may_not_change_what_it_computes(tmp_path):

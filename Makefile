@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 .PHONY: quickstart test lint bench setup setup-dev clean
 
-quickstart: .venv/installed  ## Co-RL against TTRL, gold reward and a control, on tiny models: about five minutes
+quickstart: .venv/installed  ## Co-RL against TTRL, gold reward and a control, on tiny models: about three minutes
 	$(BIN)/mmcorl-compare configs/compare_quickstart.yaml run.seed=$(SEED) --overwrite
 
 test: .venv/installed
@@ -28,6 +28,7 @@ setup-dev: .venv/installed-dev
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml | .venv/bin/python
+	@echo "installing into .venv: about two minutes"
 	$(BIN)/pip install --quiet --editable ".[test]"
 	touch $@
 

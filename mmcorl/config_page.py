@@ -22,7 +22,7 @@ _INTRO = """\
 
 One YAML file describes a run. Every setting can be changed on the command line by its dotted path, with a YAML value:
 
-    mmcorl-train configs/quickstart.yaml rollouts.per_problem=16 agents.qwen.model=PATH data.eval=null
+    mmcorl-train configs/quickstart.yaml rollouts.per_problem=16 agents.qwen.model=PATH
 
 A file may start from another one, named relative to itself: `base: quickstart.yaml`. Mappings are merged key by key,
 lists and single values replace those of the base, and `agents.NAME: null` takes an agent out. Unknown settings, values

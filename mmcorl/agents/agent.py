@@ -60,8 +60,14 @@ class Agent:
             model = backbone.load_model(agent.model, agent.attention)
         _without_dropout(model)
         model.to(torch.device(device))  # pyright: ignore[reportArgumentType]
+        parts = {parameter: backbone.part_of(parameter) for parameter, _ in model.named_parameters()}
+        if absent := set(agent.freeze) - set(parts.values()):
+            raise MmcorlError(
+                f"agents.{name}.freeze names {', '.join(sorted(absent))}, and {agent.model} has no such parameters; "
+                "leave it out, or mend vision_names and projector_names of the model's backbone"
+            )
         for parameter_name, parameter in model.named_parameters():
-            parameter.requires_grad_(backbone.part_of(parameter_name) not in agent.freeze)
+            parameter.requires_grad_(parts[parameter_name] not in agent.freeze)
         if agent.gradient_checkpointing:
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         model.train()

@@ -108,6 +108,19 @@ def sample_problems(images: bool) -> list[Problem]:
     return problems
 
 
+def every_part_has_parameters(trial: Trial) -> str:
+    """Every part of the model has parameters of its own, so that it can be frozen."""
+    counts = dict.fromkeys(
+        ("vision", "projector", "text") if trial.agent.backbone.sees_images else ("text",), 0
+    )
+    for name, parameter in trial.agent.model.named_parameters():
+        part = trial.agent.backbone.part_of(name)
+        counts[part] = counts.get(part, 0) + parameter.numel()
+    if not all(counts.values()):
+        raise BrokenContract(f"parameters: {counts} (Backbone.vision_names, projector_names)")
+    return ", ".join(f"{part} {count / 1e6:.2f} M" for part, count in counts.items())
+
+
 def placeholders_equal_features(trial: Trial) -> str:
     """Image placeholder tokens equal the feature rows of the vision part."""
     if not trial.agent.backbone.sees_images:
@@ -255,6 +268,7 @@ def reload_keeps_logits(trial: Trial) -> str:
 
 
 POINTS: tuple[Point, ...] = (
+    every_part_has_parameters,
     placeholders_equal_features,
     long_prompt_is_refused,
     placeholders_are_never_sampled,

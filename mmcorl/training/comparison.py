@@ -10,13 +10,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
-import yaml
+from omegaconf import OmegaConf
 from pydantic import Field, StringConstraints
 from rich.table import Table
 from rich.text import Text
 
 from mmcorl.config import Config, Section
-from mmcorl.config_loading import load_config, validate
+from mmcorl.config_loading import load_config, read_yaml, validate
 from mmcorl.errors import MmcorlError
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.metrics import Line, read_lines, read_metrics
@@ -34,6 +34,8 @@ class VariantConfig(Section):
 class ComparisonConfig(Section):
     """A comparison file."""
 
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")] | None = None
+    """The runs of its variants lie in the folder `run.dir/name`; null takes the name of the base's run."""
     base: Path
     """Configuration that all variants share, relative to this file."""
     variants: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$")], VariantConfig] = Field(
@@ -63,16 +65,13 @@ class Variant:
 def load_comparison(path: Path, overrides: Sequence[str] = ()) -> list[Variant]:
     """Read a comparison file. `overrides` hold for every variant; a variant's own go first.
 
-    Each variant runs in a folder of its own inside the folder of the base's run. Raises MmcorlError as
+    Each variant runs in a folder of its own inside the folder of the comparison. Raises MmcorlError as
     `load_config` does, and for variants that are not evaluated.
     """
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise MmcorlError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
-    comparison = validate(ComparisonConfig, tree, str(path))
+    comparison = validate(ComparisonConfig, OmegaConf.to_container(read_yaml(path)), str(path))
     base = path.parent / comparison.base
-    home = json.dumps(str(RunFolder.of(load_config(base, overrides)).path))
+    run = load_config(base, overrides).run
+    home = json.dumps(str(run.dir / (comparison.name or run.name)))
     variants = []
     for name, variant in comparison.variants.items():
         place = (f"run.dir={home}", f"run.name={name}")

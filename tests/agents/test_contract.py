@@ -10,6 +10,7 @@ from mmcorl.agents import contract
 from mmcorl.agents.backbones.qwen2_5_vl import Qwen2_5_VL
 from mmcorl.agents.processors import PromptBuilder
 from mmcorl.agents.tiny import FAMILIES
+from mmcorl.errors import MmcorlError
 from mmcorl.config import AgentConfig, RolloutsConfig
 
 
@@ -96,3 +97,11 @@ def test_a_sampled_placeholder_is_noticed(tiny_agent):
     agent.engine.banned = torch.tensor([], dtype=torch.long)
     with pytest.raises(contract.BrokenContract, match="banned"):
         contract.placeholders_are_never_sampled(trial)
+
+
+def test_wrong_names_of_the_vision_part_are_noticed(tiny_agent, monkeypatch):
+    monkeypatch.setattr(Qwen2_5_VL, "vision_names", ("no_such_part.",))
+    with pytest.raises(contract.BrokenContract, match="vision_names"):
+        contract.every_part_has_parameters(contract.prepare(tiny_agent("qwen2_5_vl")))
+    with pytest.raises(MmcorlError, match="freeze names vision"):
+        tiny_agent("qwen2_5_vl", freeze=["vision"])

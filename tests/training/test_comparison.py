@@ -118,7 +118,7 @@ def test_the_table_and_the_figure_show_every_variant(file, tmp_path):
             "titel is not a setting; the nearest is variants.a.title",
         ),
         ("base: none.yaml\nvariants: {a: {title: A}}", "none.yaml: no such configuration file"),
-        ("base: [", "cannot be read"),
+        ("base: [", "not valid YAML"),
         (
             "base: base.yaml\nvariants: {a: {title: A, overrides: [evaluation.every=0]}}",
             "a has evaluation.every=0",
@@ -137,5 +137,5 @@ def test_mistakes_in_the_file_are_named(file, text, message):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(MmcorlError, match=r"nowhere\.yaml: cannot be read"):
+    with pytest.raises(MmcorlError, match=r"nowhere\.yaml: no such configuration file"):
         load_comparison(tmp_path / "nowhere.yaml")

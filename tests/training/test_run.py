@@ -33,7 +33,7 @@ def train(run_dir, *overrides, **options):
         command(run_dir, *overrides, **options), cwd=ROOT, capture_output=True, text=True, timeout=200
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return Path(run_dir) / "quickstart"
+    return Path(run_dir) / "pair"
 
 
 def lines(run, agent, file="metrics.jsonl"):
@@ -64,7 +64,7 @@ def test_a_run_leaves_what_it_promises(uninterrupted):
 
 
 def test_a_killed_agent_ends_the_run_and_resuming_gives_the_uninterrupted_result(uninterrupted, tmp_path):
-    run = tmp_path / "quickstart"
+    run = tmp_path / "pair"
     process = subprocess.Popen(
         command(tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -106,9 +106,16 @@ def test_two_ranks_an_agent_give_the_metrics_of_one(uninterrupted, tmp_path):
 
 
 def test_three_agents_in_a_ring(tmp_path):
-    run = train(tmp_path, "run.name=quickstart", "run.steps=2", "evaluation.every=0", "checkpoints.best_by=agreement",
+    run = train(tmp_path, "run.name=pair", "run.steps=2", "evaluation.every=0", "checkpoints.best_by=agreement",
                 config="quickstart_ring.yaml")  # fmt: skip
     agents = sorted(path.name for path in (run / "agents").iterdir())
     assert len(agents) == 3
     for agent in agents:
         assert [line["step"] for line in lines(run, agent)] == [1, 2]
+
+
+def test_the_page_of_metrics_names_every_one(uninterrupted):
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    for line in (uninterrupted / "agents" / "qwen" / "metrics.jsonl").read_text().splitlines():
+        unnamed = [key for key in json.loads(line) if key not in ("kind", "step") and f"`{key}`" not in page]
+        assert not unnamed

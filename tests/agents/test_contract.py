@@ -10,8 +10,8 @@ from mmcorl.agents import contract
 from mmcorl.agents.backbones.qwen2_5_vl import Qwen2_5_VL
 from mmcorl.agents.processors import PromptBuilder
 from mmcorl.agents.tiny import FAMILIES
-from mmcorl.errors import MmcorlError
 from mmcorl.config import AgentConfig, RolloutsConfig
+from mmcorl.errors import MmcorlError
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))

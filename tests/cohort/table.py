@@ -3,6 +3,7 @@
 Prints `step N` after each exchange, and how it ends. It does nothing from SILENT_STEP on, but lives.
 """
 
+import signal
 import sys
 import time
 
@@ -26,6 +27,7 @@ def main(url, agent, silent_step=None):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
     try:
         main(*sys.argv[1:])
     except PeerLost as lost:

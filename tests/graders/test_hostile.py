@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from mmcorl.graders import Extraction, Grader
@@ -124,9 +125,10 @@ def report(count: int) -> dict[str, Any]:
                     assert timed(grader.correct, answer, gold, problem, MATHVISTA) or not right
         seconds = time.perf_counter() - started
         given_up = grader.timeouts
-    own, workers = (
-        resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
+    # The peak of getrusage would begin with that of the process that started this one.
+    status = Path("/proc/self/status").read_text().splitlines()
+    own = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) // 1024
+    workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     return {"strings": count, "seconds": round(seconds, 1), "slowest": slowest, "given up": given_up,
             "MB": own, "MB of a worker": workers, "evaluated": happened}  # fmt: skip
 

@@ -42,6 +42,8 @@ _SHARED = (
 _ATTEMPT = "launchers/attempt"
 _HOST_WITHIN_SECONDS = 3600.0
 _PATIENCE_SECONDS = 2.0
+_READ_WITHIN_SECONDS = 5.0
+"""A launcher that has read and left may have taken a file store along, with its word that it had."""
 _LOOK_SECONDS = 0.1
 
 
@@ -115,7 +117,8 @@ class Meeting:
         for name in self._names:
             self._store.set(self._key("knows", name), "1")
         if self._hosts:  # which may leave over what it has read, and take the store along
-            self._wait({name: self._key("knows", name) for name in self._everyone}, "to read the settings")
+            knows = {name: self._key("knows", name) for name in self._everyone}
+            self._wait(knows, "to read the settings", _READ_WITHIN_SECONDS)
         return brought
 
     def _agree(self, brought: Mapping[str, Any], resume: bool) -> int | None:
@@ -129,14 +132,14 @@ class Meeting:
     def _key(self, what: str, name: str) -> str:
         return f"launchers/{self.attempt}/{what}/{name}"
 
-    def _wait(self, keys: Mapping[str, str], what: str) -> None:
-        """Until the store has every agent's key, or another attempt. Says once for whom it waits.
+    def _wait(self, keys: Mapping[str, str], what: str, at_most: float = float("inf")) -> None:
+        """Until the store has every agent's key, or another attempt, or `at_most` seconds. Says once for whom it waits.
 
         It waits in Python, where Ctrl-C works.
         """
         started, said = time.monotonic(), False
         while missing := [name for name, key in keys.items() if not self._store.check([key])]:
-            if self._outdated():
+            if self._outdated() or time.monotonic() - started > at_most:
                 return
             if not said and time.monotonic() - started > _PATIENCE_SECONDS:
                 print(f"waiting for {', '.join(missing)} {what}; Ctrl-C leaves", file=sys.stderr, flush=True)

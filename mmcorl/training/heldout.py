@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,9 +10,8 @@ from mmcorl.agents.agent import Agent
 from mmcorl.config import EvaluationConfig
 from mmcorl.graders import Grader
 from mmcorl.problems import Gold, Problem
+from mmcorl.statistics import mean_interval, wilson_interval
 from mmcorl.training.world import World
-
-Z_95 = 1.959963984540054
 
 
 def evaluate(
@@ -57,19 +55,3 @@ def evaluate(
         "problems": len(problems),
         "seconds": time.monotonic() - started,
     }
-
-
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """95 % Wilson score interval of a proportion (Wilson 1927); it stays within 0 and 1."""
-    share, z2 = successes / trials, Z_95**2
-    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
-    half = Z_95 * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2)) / (1 + z2 / trials)
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean over problems and half the width of its 95 % normal interval."""
-    n = len(values)
-    mean = sum(values) / n
-    variance = sum((v - mean) ** 2 for v in values) / max(n - 1, 1)
-    return mean, Z_95 * math.sqrt(variance / n)

@@ -1,30 +1,17 @@
-"""Held-out evaluation: its intervals, and a tiny agent that is evaluated."""
+"""Held-out evaluation of a tiny agent."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from mmcorl.agents.agent import Agent
 from mmcorl.config import AgentConfig, EvaluationConfig, PromptConfig, ScenesConfig
 from mmcorl.data.scenes import scenes
 from mmcorl.graders import Grader
-from mmcorl.training.heldout import evaluate, mean_interval, wilson_interval
+from mmcorl.training.heldout import evaluate
 from mmcorl.training.world import World
 
 QWEN = Path(__file__).parents[2] / "data_tools" / "tiny_agents" / "qwen2_5_vl"
-
-
-def test_wilson_interval_of_eight_in_ten():
-    assert wilson_interval(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    assert wilson_interval(0, 3)[0] == pytest.approx(0) and wilson_interval(3, 3)[1] == pytest.approx(1)
-
-
-def test_mean_interval_of_four_problems():
-    """Standard deviation 0.5, so a standard error of 0.25."""
-    assert mean_interval([0.25, 0.25, 1.25, 0.25]) == pytest.approx((0.5, 1.959964 * 0.25))
-    assert mean_interval([0.5]) == (0.5, 0.0)
 
 
 def test_an_evaluation_is_the_same_each_time_and_within_bounds():

@@ -1,4 +1,10 @@
-"""The errors that a user can cause. Commands print their message alone, without a traceback."""
+"""The errors that a user can cause, and the exit codes that tell of them. Commands print the message alone."""
+
+EXIT_FAILED = 1
+EXIT_USER_ERROR = 2
+EXIT_PEER_LOST = 3
+EXIT_INTERRUPTED = 130
+"""Exit codes: a failed run, a mistake of the user's, a worker's death that follows from another agent's, Ctrl-C."""
 
 
 class MmcorlError(ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mmcorl.errors import MmcorlError
+from mmcorl.cli.command import run_command
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -18,11 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("model", help="a local folder or a hub id")
     parser.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
     arguments = parser.parse_args(argv)
-    try:
-        return _check(arguments.model, arguments.attention)
-    except MmcorlError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return run_command(lambda: _check(arguments.model, arguments.attention))
 
 
 def _check(model: str, attention: str) -> int:

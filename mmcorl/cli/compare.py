@@ -9,28 +9,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmcorl.errors import MmcorlError
-from mmcorl.training.workers import EXIT_INTERRUPTED, EXIT_USER_ERROR
+from mmcorl.cli.command import run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code: 0 done, 1 a run failed, 2 a mistake in the input, 130 interrupted."""
     options = _parser().parse_intermixed_args(arguments)
-    os.environ.setdefault(
-        "TORCH_CPP_LOG_LEVEL", "ERROR"
-    )  # stores print pages of C++ frames with each warning
-    try:
-        return _compare(options)
-    except MmcorlError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_USER_ERROR
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+    # torch's stores print pages of C++ frames with each warning
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    return run_command(lambda: _compare(options))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="mmcorl-compare", description="Train variants of a run and compare them."
+        prog="mmcorl-compare",
+        description="Train variants of a run and compare them.",
+        epilog="example: mmcorl-compare configs/compare_quickstart.yaml run.steps=20",
     )
     parser.add_argument(
         "comparison", type=Path, metavar="FILE", help="YAML file with a base and its variants"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mmcorl.cli.command import run_command
 from mmcorl.errors import MmcorlError
 
 if TYPE_CHECKING:
@@ -19,11 +20,7 @@ _COLUMNS = ("id", "question", "images", "choices", "answer", "kind")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code: 0 done, 1 `check` refused rows, 2 a mistake in the input."""
     options = _parser().parse_args(arguments)
-    try:
-        return options.command(options)
-    except MmcorlError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return run_command(lambda: options.command(options))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,12 +12,12 @@ from types import FrameType
 
 from mmcorl.config import Config
 from mmcorl.config_loading import load_config, to_yaml
-from mmcorl.errors import MmcorlError
+from mmcorl.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER_LOST, MmcorlError
 from mmcorl.training import checkpoints, starting, workers
 from mmcorl.training.folders import RunFolder, write_whole, writing
 from mmcorl.training.live import LiveView
 from mmcorl.training.rendezvous import meet
-from mmcorl.training.workers import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER_LOST, Worker
+from mmcorl.training.workers import Worker
 
 _TICK_SECONDS = 0.1
 _BLAME_SECONDS = 2.0
@@ -31,7 +31,7 @@ def launch(
     store: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    worker_module: str = "mmcorl.cli.train",
+    worker_module: str = "mmcorl.training.worker",
 ) -> int:
     """Train the agents of `config` on this machine until the last step. Returns the exit code of the command.
 

@@ -15,14 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmcorl.config import AgentConfig, Config
-from mmcorl.errors import MmcorlError
+from mmcorl.errors import EXIT_PEER_LOST, EXIT_USER_ERROR, MmcorlError
 from mmcorl.training.folders import RunFolder
-
-EXIT_FAILED = 1
-EXIT_USER_ERROR = 2
-EXIT_PEER_LOST = 3
-EXIT_INTERRUPTED = 130
-"""Exit codes: a failed run, a mistake of the user's, a worker's death that follows from another agent's, Ctrl-C."""
 
 GRACE_SECONDS = 3.0
 """Between asking a worker to end and ending it."""

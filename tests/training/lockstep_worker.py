@@ -1,4 +1,4 @@
-"""A worker for the launcher's tests: keeps the command-line contract of `mmcorl.cli.train`, and trains one number.
+"""A worker for the launcher's tests: keeps the command-line contract of `mmcorl.training.worker`, and trains one number.
 
 Agents meet after every step, here in files, so that a worker starts without torch. How it misbehaves is told by the name of its model:
 `crash@3` raises in step 3, `mistake@3` ends with a message to the user, `slow` takes its time,
@@ -17,10 +17,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mmcorl.config_loading import load_config
+from mmcorl.errors import EXIT_PEER_LOST, EXIT_USER_ERROR
 from mmcorl.training import checkpoints
 from mmcorl.training.folders import RunFolder, write_whole
 from mmcorl.training.metrics import MetricsLog
-from mmcorl.training.workers import EXIT_PEER_LOST, EXIT_USER_ERROR, end_with_launcher
+from mmcorl.training.workers import end_with_launcher
 
 
 def save_weight(weight, path):

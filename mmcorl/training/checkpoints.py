@@ -18,7 +18,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from mmcorl.errors import MmcorlError
-from mmcorl.training.folders import writing
+from mmcorl.files import writing
 
 TRAINING = "training"
 """Subfolder of a checkpoint with optimizer and loop state; the best checkpoint goes without it."""

@@ -10,16 +10,11 @@ RUN/agents/NAME/best/                          the best checkpoint, and best.jso
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError
-
 from mmcorl.config import Config
-from mmcorl.errors import MmcorlError
+from mmcorl.files import write_whole, writing  # noqa: F401
 
 
 @dataclass(frozen=True)
@@ -58,27 +53,3 @@ class RunFolder:
 
     def completions(self, name: str) -> Path:
         return self.agent(name) / "completions.jsonl"
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Raise MmcorlError, without a traceback for the user, when `path` cannot be written: no room, no right, no folder."""
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        number = error.errno if isinstance(error, OSError) else None
-        reason = os.strerror(number) if number else str(error)
-        raise MmcorlError(
-            f"{path} cannot be written ({reason}); make room there, or choose another run.dir"
-        ) from error
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file so that a reader, or the next run after a crash, sees the old text or the new one."""
-    # Launchers that share a run's folder may write the same file at once.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

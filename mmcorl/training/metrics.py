@@ -16,32 +16,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mmcorl.errors import MmcorlError
-from mmcorl.training.folders import write_whole, writing
+from mmcorl.files import read_lines, write_whole, writing
 
 if TYPE_CHECKING:
     from accelerate.tracking import GeneralTracker
 
 Line = dict[str, Any]
-
-
-def read_lines(path: Path) -> list[Line]:
-    """The records of a JSONL file; no file is no records.
-
-    A last line that a killed process could not finish is left out. Raises MmcorlError for damage anywhere else.
-    """
-    if not path.exists():
-        return []
-    whole = path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is empty, or a torn line
-    lines: list[Line] = []
-    for number, line in enumerate(whole, start=1):
-        try:
-            lines.append(json.loads(line))
-        except ValueError as error:
-            raise MmcorlError(
-                f"{path}, line {number} is not JSON ({error}); the file was changed or damaged"
-            ) from None
-    return lines
 
 
 def read_metrics(path: Path, kind: Literal["train", "eval"] | None = None) -> list[Line]:

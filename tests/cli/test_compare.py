@@ -4,9 +4,10 @@ import pytest
 
 from mmcorl.cli.compare import main
 from mmcorl.config_loading import to_yaml
+from mmcorl.files import write_whole
 from mmcorl.training import checkpoints
 from mmcorl.training.comparison import load_comparison
-from mmcorl.training.folders import RunFolder, write_whole
+from mmcorl.training.folders import RunFolder
 from mmcorl.training.metrics import MetricsLog
 
 FILES = {

@@ -44,18 +44,25 @@ R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True)
+class Sampling(Record):
+    """How completions were drawn."""
+
+    samples: int
+    """Completions of each problem by each model."""
+    temperature: float
+    """0 is greedy decoding, which gives one sample."""
+    top_p: float
+    """Tokens are drawn from the most probable ones that together have this share; 1 from all."""
+    max_tokens: int
+    seed: int
+
+
+@dataclass(frozen=True)
 class RunRecord(Record):
     """`run.json`. A folder is continued only with an equal one."""
 
     models: dict[str, str]
     """Name in the samples -> local folder or hub id."""
-    samples: int
-    """Completions of each problem by each model."""
-    temperature: float
-    """Of the samples; 0 is greedy decoding."""
-    top_p: float
-    seed: int
-    max_tokens: int
     limit: int | None
     """Only the first so many problems of each benchmark; None takes all."""
     settings: dict[str, Any]
@@ -72,6 +79,7 @@ class BenchmarkRecord(Record):
     digest: str
     """Of the declaration; two results with the same one asked and graded alike."""
     declaration: dict[str, Any]
+    sampling: Sampling
     data: str
     """Where the rows came from."""
     fingerprint: str
@@ -79,6 +87,10 @@ class BenchmarkRecord(Record):
     problems: int
     dropped: dict[str, int]
     """Rows that are no problem of this benchmark, by reason."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**{**data, "sampling": Sampling.from_json(data["sampling"])})
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,7 @@ class ProblemRecord(Record):
     choices: list[str] | None
     kind: AnswerKind
     gold: str | None
-    """The labelled answer as the source has it; for code, the tests."""
+    """The labelled answer as the grader takes it, the letter of a choice; for code, the tests."""
     fields: dict[str, Any] = field(default_factory=dict)
     """Facts of the row by the names of the declaration: `precision`, `unit`, `answer_type`, `problem_version`, ..."""
     images: list[str] = field(default_factory=list)
@@ -174,7 +186,7 @@ class BenchmarkResult:
 
     def missing(self, run: RunRecord) -> int:
         """Samples that the run asks for and that are not there yet."""
-        return len(self.problems) * len(run.models) * run.samples - len(self.samples)
+        return len(self.problems) * len(run.models) * self.benchmark.sampling.samples - len(self.samples)
 
 
 def write_run(out: Path, run: RunRecord) -> None:
@@ -238,7 +250,7 @@ def _read_document(path: Path, kind: type[R]) -> R:
         raise MmcorlError(
             f"{path} does not exist; name a folder that `mmcorl-eval --out` was given"
         ) from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise MmcorlError(f"{path} is no {kind.__name__} of this version of mmcorl ({error})") from None
 
 

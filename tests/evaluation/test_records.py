@@ -13,6 +13,7 @@ from mmcorl.evaluation.records import (
     ProblemRecord,
     RunRecord,
     SampleRecord,
+    Sampling,
     benchmark_folders,
     read_result,
     read_run,
@@ -22,8 +23,11 @@ from mmcorl.evaluation.records import (
 )
 from mmcorl.graders.answers import Answer
 
-RUN = RunRecord({"a": "models/a"}, 2, 1.0, 1.0, 0, 8, None, {"prompt": {"system": None}}, {"mmcorl": "0.1.0"})
-BENCHMARK = BenchmarkRecord("toy", 1, "d" * 64, {"name": "toy"}, "toy.jsonl", "f" * 64, 1, {"no answer": 3})
+RUN = RunRecord({"a": "models/a"}, None, {"prompt": {"system": None}}, {"mmcorl": "0.1.0"})
+SAMPLING = Sampling(2, 0.6, 0.95, 8, 0)
+BENCHMARK = BenchmarkRecord(
+    "toy", 1, "d" * 64, {"name": "toy"}, SAMPLING, "toy.jsonl", "f" * 64, 1, {"no answer": 3}
+)
 PROBLEM = ProblemRecord("p", "Which?", ["x", "y"], "choice", "B", {"precision": 1}, ["0" * 64])
 SAMPLE = SampleRecord("p", "a", 0, "h" * 64, "\\boxed{B}", 4, True, Answer("choice", "B"), True, 0.25)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -47,7 +46,6 @@ class Exchange:
         attempt: Names this start of the run. The same for all agents and new at every restart, so that nothing is read
             that an earlier attempt left in the store.
         dead_after: Seconds.
-        host: The agent whose process hosts the store, where one of them does.
     """
 
     def __init__(
@@ -59,18 +57,14 @@ class Exchange:
         run: str,
         attempt: str,
         dead_after: float,
-        host: str | None = None,
     ) -> None:
-        self._agents, self._agent, self._run, self._host = tuple(agents), agent, run, host
+        self._agents, self._agent, self._run = tuple(agents), agent, run
         self._peers = [name for name in agents if name != agent]
-        self._table = (
-            "the cohort's store" if host is None else f"agent {host}, which hosts the cohort's store,"
-        )
         self._round = 0
         # The thread that waits has its own connection, so that this one stays free to end the wait.
         self._store = PrefixStore(f"mmcorl/{attempt}", store)
         self._waiting_store = self._store.clone()
-        self._heartbeat = Heartbeat(self._store, self._table, agent, self._peers, dead_after)
+        self._heartbeat = Heartbeat(self._store, agent, self._peers, dead_after)
 
     def __enter__(self) -> Exchange:
         return self
@@ -81,14 +75,13 @@ class Exchange:
         why = "" if kind is None else f"{kind.__name__}: {error}".partition("\n")[0]
         self.close(why[:_LONGEST_FAREWELL])
 
-    def join(self, settings: str, appear_within: float = 600.0) -> None:
+    def join(self, problems: str, appear_within: float = 600.0) -> None:
         """Wait until all agents have joined, and check that they start the same thing.
 
-        `settings` is any text that must be the same for all, such as a digest of what the cohort shares. Raises
-        PeerLost when an agent has not been seen after `appear_within` seconds (one that has is waited for), and
-        CohortMismatch when runs, cohorts or settings differ.
+        `problems` is a digest of what they train on. Raises PeerLost when an agent has not been seen after
+        `appear_within` seconds (one that has is waited for), and CohortMismatch when runs, cohorts or problems differ.
         """
-        greeting = Greeting(self._run, self._agent, self._agents, settings)
+        greeting = Greeting(self._run, self._agent, self._agents, problems)
         require_same_start(
             self._parsed(Greeting.from_json, self._swap(greeting.to_json(), "joining", appear_within))
         )
@@ -109,21 +102,8 @@ class Exchange:
         require_same_step(messages)
         return {message.agent: message for message in messages}
 
-    def leave(self) -> None:
-        """Say that this agent needs nothing more. The host of the store waits until all agents have said so.
-
-        Raises PeerLost, at the host, for an agent that dies before it has left.
-        """
-        if self._host == self._agent:
-            self._heartbeat.leave()
-            pause = threading.Event()
-            while self._heartbeat.staying():
-                pause.wait(self._heartbeat.interval)
-                self._raise_for_trouble(-1, "leaving")
-        self.close()
-
     def close(self, why: str = "") -> None:
-        """Leave without waiting for anybody, telling the peers `why` if not in good order, and end the heartbeat."""
+        """Leave, telling the peers `why` if not in good order, and end the heartbeat. Nobody is waited for."""
         self._heartbeat.close(why)
 
     def _swap(self, text: str, what: str, appear_within: float = math.inf) -> dict[str, bytes]:
@@ -162,7 +142,7 @@ class Exchange:
             except TimeoutError:
                 waited += self._heartbeat.interval
             except RuntimeError as error:  # what torch's stores raise
-                raise PeerLost(f"{self._table} is gone ({first_line(error)}); {what}") from error
+                raise PeerLost(f"the cohort's store is gone ({first_line(error)}); {what}") from error
             self._raise_for_trouble(number, what)
             if unseen := ", ".join(self._heartbeat.unseen()):
                 if not announced:

@@ -32,15 +32,14 @@ class Heartbeat:
     It has a connection to the store of its own, as one that waits for a key cannot be shared. Time is counted in own
     beats and not by the clock: a machine that was suspended does not take its peers for dead when it wakes.
 
-    `rounds` is how many exchanges this agent has completed, told to the peers with each beat. `table` is what a
-    message calls the store.
+    `rounds` is how many exchanges this agent has completed, told to the peers with each beat.
     """
 
-    def __init__(self, store: Store, table: str, agent: str, peers: Sequence[str], dead_after: float) -> None:
+    def __init__(self, store: Store, agent: str, peers: Sequence[str], dead_after: float) -> None:
         self.rounds = 0
         self.interval = dead_after / _BEATS
         self._store = store.clone()
-        self._table, self._agent, self._peers = table, agent, peers
+        self._agent, self._peers = agent, peers
         self._signs: dict[str, _Sign] = {}
         self._farewell: str | None = None
         self._unanswered = 0
@@ -49,14 +48,11 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name=f"heartbeat-{agent}", daemon=True)
         self._thread.start()
 
-    def leave(self, why: str = "") -> None:
-        """Tell the peers that this agent posts nothing more, in good order or why, and is not to be missed."""
-        if self._farewell is None:
-            self._farewell = why
-        self._awake.set()
-
     def close(self, why: str = "") -> None:
-        """Leave, and end the thread. A store that does not answer is not waited for."""
+        """Tell the peers that this agent posts nothing more, in good order or `why`, and end the thread.
+
+        A store that does not answer is not waited for.
+        """
         if self._farewell is None:
             self._farewell = why
         self._ending.set()
@@ -67,10 +63,6 @@ class Heartbeat:
         """The peers that have never shown up."""
         return [peer for peer in self._peers if peer not in self._signs]
 
-    def staying(self) -> list[str]:
-        """The peers that have not left."""
-        return [peer for peer in self._peers if peer not in self._signs or self._signs[peer].farewell is None]
-
     def trouble(self, awaited: int) -> str | None:
         """Why the peers' posts of exchange number `awaited` will not all come, or None as long as they may.
 
@@ -78,9 +70,9 @@ class Heartbeat:
         """
         self._unanswered += 1
         if self._failure is not None:
-            return f"{self._table} is gone ({first_line(self._failure)})"
+            return f"the cohort's store is gone ({first_line(self._failure)})"
         if self._unanswered > _SILENT_BEATS:
-            return f"{self._table} does not answer"
+            return "the cohort's store does not answer"
         signs = list(self._signs.items())
         for peer, sign in signs:
             if sign.farewell is None and sign.silent >= _SILENT_BEATS:

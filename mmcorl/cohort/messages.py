@@ -9,16 +9,17 @@ from dataclasses import asdict, dataclass
 
 from mmcorl.cohort.ballots import Ballot
 from mmcorl.errors import CohortMismatch
+from mmcorl.problems import Problem
 
 
 @dataclass(frozen=True)
 class Greeting:
-    """What an agent says when it joins: its run, the cohort as it knows it, and a digest of its settings."""
+    """What an agent says when it joins: its run, the cohort as it knows it, and a digest of its problems."""
 
     run: str
     agent: str
     cohort: tuple[str, ...]
-    settings: str
+    problems: str
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -31,10 +32,10 @@ class Greeting:
                 "run": str(run),
                 "agent": str(agent),
                 "cohort": list(cohort),
-                "settings": str(settings),
+                "problems": str(problems),
                 **rest,
             } if not rest and all(isinstance(name, str) for name in cohort):
-                return Greeting(run, agent, tuple(cohort), settings)
+                return Greeting(run, agent, tuple(cohort), problems)
             case _:
                 raise ValueError("not a greeting")
 
@@ -91,8 +92,16 @@ def problem_hash(problem_id: str) -> str:
     return hashlib.sha256(problem_id.encode()).hexdigest()[:16]
 
 
+def problems_digest(problems: Sequence[Problem]) -> str:
+    """A digest of ids, questions and options in their order; images are left out, which would have to be read."""
+    digest = hashlib.sha256()
+    for problem in problems:
+        digest.update(json.dumps([problem.id, problem.question, problem.choices, problem.kind]).encode())
+    return digest.hexdigest()[:16]
+
+
 def require_same_start(greetings: Sequence[Greeting]) -> None:
-    """Raise CohortMismatch unless all agents start the same run of the same cohort with the same settings."""
+    """Raise CohortMismatch unless all agents start the same run of the same cohort on the same problems."""
     first, *others = greetings
     for other in others:
         pair = f"agents {first.agent} and {other.agent}"
@@ -105,9 +114,10 @@ def require_same_start(greetings: Sequence[Greeting]) -> None:
                 f"{pair} disagree on the cohort: {', '.join(first.cohort)} and {', '.join(other.cohort)}; "
                 "list the same agents in the same order"
             )
-        if first.settings != other.settings:
+        if first.problems != other.problems:
             raise CohortMismatch(
-                f"{pair} were started with different settings; start them from one configuration"
+                f"{pair} train on different problems, though the ids may be the same; give data.train.path the same "
+                "data on every machine"
             )
 
 

@@ -13,6 +13,7 @@ from transformers.utils.logging import disable_progress_bar
 from mmcorl.agents.agent import Agent
 from mmcorl.cohort.ballots import Vote
 from mmcorl.cohort.exchange import Exchange
+from mmcorl.cohort.messages import problems_digest
 from mmcorl.cohort.store import open_store
 from mmcorl.config import Config
 from mmcorl.data.loading import LoadedData, load_problems
@@ -66,10 +67,8 @@ def run_agent(config: Config, name: str, *, store: str, attempt: str, resume_ste
         run = _Run(trainer, heldout, golds, resume_step)
         stack.callback(run.close)
         if exchange is not None:
-            exchange.join(settings="")
+            exchange.join(problems_digest(train.problems))
         run.train()
-        if exchange is not None:
-            exchange.leave()
 
 
 def load_trainer(

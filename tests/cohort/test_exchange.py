@@ -1,5 +1,4 @@
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,8 +18,8 @@ from mmcorl.graders.answers import Answer
 BALLOT = Ballot(3, ((Answer("math", "4"), 2),))
 
 
-def seat(store, agent, agents="ab", run="r", attempt="1", dead_after=5.0, host=None):
-    return Exchange(store, list(agents), agent, run=run, attempt=attempt, dead_after=dead_after, host=host)
+def seat(store, agent, agents="ab", run="r", attempt="1", dead_after=5.0):
+    return Exchange(store, list(agents), agent, run=run, attempt=attempt, dead_after=dead_after)
 
 
 def together(*plays) -> list[Any]:
@@ -33,7 +32,7 @@ def together(*plays) -> list[Any]:
 def play(store, agent, steps=3, stop_at=None, **options):
     def run():
         with seat(store, agent, **options) as exchange:
-            exchange.join("settings")
+            exchange.join("problems")
             step, messages = 0, {}
             for step in range(1, steps + 1):
                 messages = exchange.gather(
@@ -41,7 +40,6 @@ def play(store, agent, steps=3, stop_at=None, **options):
                 )
                 if any(message.stop for message in messages.values()):
                     break
-            exchange.leave()
             return step, messages
 
     return run
@@ -75,7 +73,7 @@ def test_nothing_read_stays_in_the_store(store):
 
 def test_what_an_earlier_attempt_left_is_not_read(store):
     with seat(opened(store), "b") as earlier, pytest.raises(PeerLost):
-        earlier.join("other settings", appear_within=0.0)  # posts, and nobody comes
+        earlier.join("other problems", appear_within=0.0)  # posts, and nobody comes
     results = together(play(opened(store), "a", attempt="2"), play(opened(store), "b", attempt="2"))
     assert [result[0] for result in results] == [3, 3]
 
@@ -99,7 +97,7 @@ def test_all_stop_after_the_step_in_which_one_says_so():
     [
         ({"run": "other"}, "agents a and b disagree on the run: r and other; set run.name alike"),
         ({"agents": "abc"}, "agents a and b disagree on the cohort: a, b and a, b, c"),
-        ({"settings": "others"}, "agents a and b were started with different settings"),
+        ({"problems": "others"}, "agents a and b train on different problems"),
         ({"step": 8}, "agents a and b disagree on the step: 7 and 8"),
         ({"ids": ["p1"]}, "agents a and b disagree on the number of problems of step 7: 3 and 1"),
         ({"ids": ["p1", "p2", "p4"]}, "agents a and b disagree on problem 3 of step 7"),
@@ -109,9 +107,9 @@ def test_all_stop_after_the_step_in_which_one_says_so():
 def test_disagreements_say_who_and_on_what(other, message):
     store = HashStore()
 
-    def run(agent, run="r", agents="ab", settings="settings", step=7, ids=("p1", "p2", "p3")):
+    def run(agent, run="r", agents="ab", problems="problems", step=7, ids=("p1", "p2", "p3")):
         with seat(store, agent, agents=agents, run=run) as exchange:
-            exchange.join(settings)
+            exchange.join(problems)
             exchange.gather(step, ids, [BALLOT] * len(ids))
 
     first, second = together(lambda: run("a"), lambda: run("b", **other))
@@ -128,7 +126,7 @@ def test_a_text_that_is_no_message_is_blamed_on_its_sender():
         seat(store, "a") as exchange,
         pytest.raises(CohortMismatch, match="agent b sent what is not of this version"),
     ):
-        exchange.join("settings")
+        exchange.join("problems")
 
 
 # Lost peers
@@ -139,7 +137,7 @@ def test_a_slow_peer_is_waited_for():
 
     def slow():
         with seat(store, "b", dead_after=2.0) as exchange:
-            exchange.join("settings")
+            exchange.join("problems")
             time.sleep(4)
             return 1, exchange.gather(1, ["p1", "p2"], [BALLOT, BALLOT])
 
@@ -153,13 +151,13 @@ def test_an_agent_that_never_comes_is_named(store):
         seat(opened(store), "b", agents="abc", dead_after=1.0),
         pytest.raises(PeerLost, match="c did not appear within"),
     ):
-        exchange.join("settings", appear_within=0.5)
+        exchange.join("problems", appear_within=0.5)
 
 
 def test_an_agent_that_left_is_not_waited_for(store):
     def leaver():
         with seat(opened(store), "b", dead_after=2.0) as exchange:
-            exchange.join("settings")
+            exchange.join("problems")
 
     lost, _ = together(play(store[0], "a", dead_after=2.0), leaver)
     assert isinstance(lost, PeerLost)
@@ -171,7 +169,7 @@ def test_why_an_agent_left_is_told_to_the_others():
 
     def failing():
         with seat(store, "b", dead_after=2.0) as exchange:
-            exchange.join("settings")
+            exchange.join("problems")
             raise OverflowError("the gradient is not finite\nand more")
 
     lost, _ = together(play(store, "a", dead_after=2.0), failing)
@@ -182,7 +180,7 @@ def test_a_foreign_heartbeat_ends_the_wait():
     store = HashStore()
     store.set("mmcorl/1/beat/b", "[1, 2]")
     with seat(store, "a", dead_after=1.0) as exchange, pytest.raises(PeerLost, match="not a heartbeat of b"):
-        exchange.join("settings")
+        exchange.join("problems")
 
 
 class Process:
@@ -219,23 +217,23 @@ def start():
 
 
 @pytest.fixture
-def address():
-    """A free one, so that host and guest can start at once."""
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        return f"tcp://127.0.0.1:{reserved.getsockname()[1]}"
+def host(start):
+    """A process that hosts the store, and its address."""
+    process = start("host")
+    return process, process.line()
 
 
-def test_processes_over_tcp_take_leave_in_order(start, address):
-    host, guest = start(address, "a"), start(address, "b")
-    for process in (host, guest):
-        assert process.lines() == (["step 1", "step 2", "step 3", "left"], 0)
+def test_processes_over_tcp_take_leave_in_order(start, host):
+    agents = [start(host[1], name) for name in "ab"]
+    for agent in agents:
+        assert agent.lines() == (["step 1", "step 2", "step 3", "left"], 0)
 
 
-def test_a_killed_peer_is_reported_by_name(start, address):
-    host, guest = start(address, "a"), start(address, "b", "2")
-    assert guest.line() == "step 1"
-    guest.popen.send_signal(signal.SIGKILL)
-    lines, code = host.lines()
+def test_a_killed_peer_is_reported_by_name(start, host):
+    a, b = start(host[1], "a"), start(host[1], "b", "2")
+    assert b.line() == "step 1"
+    b.popen.send_signal(signal.SIGKILL)
+    lines, code = a.lines()
     # A clean exit code: threads that wait inside the store do not abort the interpreter.
     assert (lines[0], code) == ("step 1", 3)
     assert lines[1].startswith("lost: agent b has given no sign of life for")
@@ -245,19 +243,19 @@ def test_a_killed_peer_is_reported_by_name(start, address):
 @pytest.mark.parametrize(
     ("blow", "happened"), [(signal.SIGKILL, "is gone"), (signal.SIGSTOP, "does not answer")]
 )
-def test_a_lost_store_is_reported_by_the_name_of_its_host(start, address, blow, happened):
-    host, guest = start(address, "a", "2"), start(address, "b")
-    assert guest.line() == "step 1"
-    host.popen.send_signal(blow)
-    lines, code = guest.lines()
+def test_a_lost_store_is_reported(start, host, blow, happened):
+    _, b = start(host[1], "a", "2"), start(host[1], "b")
+    assert b.line() == "step 1"
+    host[0].popen.send_signal(blow)
+    lines, code = b.lines()
     assert code == 3
-    assert lines[0].startswith(f"lost: agent a, which hosts the cohort's store, {happened}")
+    assert lines[0].startswith(f"lost: the cohort's store {happened}")
 
 
 def test_a_killed_peer_is_reported_over_a_shared_file_system(start, tmp_path):
     peer = start(f"file://{tmp_path}/store", "b", "2")
     with seat(open_store(f"file://{tmp_path}/store", is_host=True)[0], "a", dead_after=2.0) as exchange:
-        exchange.join("settings")
+        exchange.join("problems")
         exchange.gather(1, ["p"], [BALLOT])
         assert peer.line() == "step 1"
         peer.popen.send_signal(signal.SIGKILL)
@@ -265,8 +263,8 @@ def test_a_killed_peer_is_reported_over_a_shared_file_system(start, tmp_path):
             exchange.gather(2, ["p"], [BALLOT])
 
 
-def test_ctrl_c_ends_a_wait(start, address):
-    host, guest = start(address, "a"), start(address, "b", "2")
-    assert [host.line(), guest.line()] == ["step 1", "step 1"]
-    host.popen.send_signal(signal.SIGINT)
-    assert host.lines() == ([], -signal.SIGINT)
+def test_ctrl_c_ends_a_wait(start, host):
+    a, b = start(host[1], "a"), start(host[1], "b", "2")
+    assert [a.line(), b.line()] == ["step 1", "step 1"]
+    a.popen.send_signal(signal.SIGINT)
+    assert a.lines() == ([], -signal.SIGINT)

@@ -3,8 +3,9 @@ import json
 import pytest
 
 from mmcorl.cohort.ballots import Ballot
-from mmcorl.cohort.messages import Greeting, Message, problem_hash
+from mmcorl.cohort.messages import Greeting, Message, problem_hash, problems_digest
 from mmcorl.graders.answers import Answer
+from mmcorl.problems import Problem
 
 MESSAGE = Message("r", 3, "a", (problem_hash("p1"),), (Ballot(2, ((Answer("text", 'né "q"'), 1),)),), True)
 GREETING = Greeting("r", "a", ("a", "b"), "digest")
@@ -56,3 +57,9 @@ def test_foreign_greetings_are_refused(text):
 def test_problem_hashes_are_short_stable_and_different():
     assert problem_hash("p1") == "f64551fcd6f07823"
     assert problem_hash("p1") != problem_hash("p2")
+
+
+def test_the_digest_tells_problems_of_equal_ids_apart():
+    one, other = Problem("1", "1 + 1?"), Problem("1", "1 + 2?")
+    assert problems_digest([one]) == problems_digest([Problem("1", "1 + 1?")]) != problems_digest([other])
+    assert problems_digest([one, other]) != problems_digest([other, one])

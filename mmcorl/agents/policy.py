@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,8 +15,11 @@ from transformers import PreTrainedModel
 
 from mmcorl.agents.backbones import Backbone
 from mmcorl.agents.batches import PlainBatch, TokenGroup, TreeBatch, plain_batch, tree_batch, tree_mask
+from mmcorl.agents.statistics import token_statistics
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
 
@@ -51,14 +56,20 @@ class Policy:
 
     def shared_logprobs(self, groups: Sequence[TokenGroup]) -> Tensor:
         """As `logprobs`, one tree row a group."""
-        batch = tree_batch(groups)
-        masks = self._tree_masks(batch)
-        return self._read(batch, attention_mask=masks, position_ids=batch.positions)
+        return self._read(token_logprobs, *self._tree(groups))
 
     def plain_logprobs(self, groups: Sequence[TokenGroup]) -> Tensor:
         """As `logprobs`, one plain row a completion through the model's own masks and positions: K times the prompts."""
-        batch = plain_batch(groups)
-        return self._read(batch, attention_mask=batch.mask.to(self.device), **self._to_device(batch.tokens))
+        return self._read(token_logprobs, *self._plain(groups))
+
+    @torch.no_grad()
+    def statistics(self, groups: Sequence[TokenGroup], names: Collection[str]) -> dict[str, Tensor]:
+        """`names` out of `STATISTICS` and the `logprob` of all completion tokens in order, from one forward.
+
+        Each is float32, in nats, (sum of T_i,), over the same distribution as in `logprobs`.
+        """
+        rows = self._tree(groups) if self.shared_prefix else self._plain(groups)
+        return self._read(partial(token_statistics, names=names), *rows)
 
     @torch.no_grad()
     def check_shared_prefix(self, groups: Sequence[TokenGroup]) -> float | None:
@@ -81,8 +92,16 @@ class Policy:
         """Where the model is, and where its log-probabilities come out."""
         return self.model.device
 
-    def _read(self, batch: TreeBatch | PlainBatch, **inputs: object) -> Tensor:
-        """Forward, and the log-probability of each target from the logits that predict it."""
+    def _tree(self, groups: Sequence[TokenGroup]) -> tuple[TreeBatch, dict[str, Any]]:
+        batch = tree_batch(groups)
+        return batch, {"attention_mask": self._tree_masks(batch), "position_ids": batch.positions}
+
+    def _plain(self, groups: Sequence[TokenGroup]) -> tuple[PlainBatch, dict[str, Any]]:
+        batch = plain_batch(groups)
+        return batch, {"attention_mask": batch.mask.to(self.device), **self._to_device(batch.tokens)}
+
+    def _read(self, measure: Callable[..., T], batch: TreeBatch | PlainBatch, inputs: Mapping[str, Any]) -> T:
+        """Forward, and what `measure` makes of the logits that predict each target."""
         with torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None):
             logits = self.model(
                 input_ids=batch.ids.to(self.device),
@@ -91,7 +110,7 @@ class Policy:
                 **self._to_device(batch.vision),
                 **inputs,
             ).logits
-        return token_logprobs(
+        return measure(
             logits[:, -batch.logits_kept :],
             batch.row.to(self.device),
             batch.logit.to(self.device),

@@ -96,21 +96,16 @@ def score(
     result: BenchmarkResult,
     model: str,
     classes: Classes,
-    breakdown: Sequence[str] = (),
-    cluster: str | None = None,
 ) -> Scores | None:
-    """Score one model; None while no problem has all of its samples.
-
-    `breakdown` and `cluster` name fields of the problems: accuracy is split by each of the former, and problems with
-    an equal value of the latter are one problem to the intervals.
-    """
+    """Score one model, split by the facts and with the clusters of the declaration; None while no problem is finished."""
     samples, by_problem = result.benchmark.sampling.samples, groups(result, model)
     if not by_problem:
         return None
+    declared = result.benchmark.declaration
     problems = [p for p in result.problems if p.id in by_problem]
     flat = [s for group in by_problem.values() for s in group]
     means = [fmean(s.correct for s in by_problem[p.id]) for p in problems]
-    clusters = None if cluster is None else [p.fields.get(cluster, p.id) for p in problems]
+    clusters = clusters_of(result, problems)
     votes = [elect(by_problem[p.id], classes) for p in problems] if samples > 1 else []
     return Scores(
         benchmark=result.benchmark.name,
@@ -125,9 +120,17 @@ def score(
         truncation_rate=fmean(not s.finished for s in flat),
         tokens=fmean(s.tokens for s in flat),
         seconds=sum(s.seconds for s in flat),
-        breakdown={name: split for name in breakdown if (split := _split(problems, means, clusters, name))},
-        four_dimensions=_four_dimensions(problems, by_problem),
+        breakdown={name: _split(problems, means, clusters, name) for name in declared.get("by", ())},
+        four_dimensions=(
+            _four_dimensions(problems, by_problem) if declared.get("metric") == "wemath" else None
+        ),
     )
+
+
+def clusters_of(result: BenchmarkResult, problems: Sequence[ProblemRecord]) -> list[Hashable] | None:
+    """What problems have in common by the declaration; None where all are independent."""
+    fact = result.benchmark.declaration.get("cluster")
+    return None if fact is None else [p.fields.get(fact, p.id) for p in problems]
 
 
 def elect(samples: Sequence[SampleRecord], classes: Classes) -> Majority:
@@ -180,14 +183,12 @@ def _split(
     }
 
 
-def _four_dimensions(problems: Sequence[ProblemRecord], by_problem: Groups) -> dict[str, float] | None:
-    """Averaged over the samples; None for a benchmark without composite problems."""
-    if not all(isinstance(p.fields.get("key"), str) and "steps_" in p.fields["key"] for p in problems):
-        return None
+def _four_dimensions(problems: Sequence[ProblemRecord], by_problem: Groups) -> dict[str, float]:
+    """Averaged over the samples."""
     samples = len(by_problem[problems[0].id])
     rounds = [
         four_dimensions(
-            (str(p.fields["ID"]), p.fields["key"], by_problem[p.id][i].correct) for p in problems
+            (str(p.fields["problem"]), p.fields["key"], by_problem[p.id][i].correct) for p in problems
         ).to_json()
         for i in range(samples)
     ]

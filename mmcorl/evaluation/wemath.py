@@ -66,7 +66,7 @@ def four_dimensions(verdicts: Iterable[tuple[str, str, bool]]) -> FourDimensions
     families: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)
     for identity, key, right in verdicts:
         steps, _, part = key.partition("_")
-        families[steps, identity][part] = right  # the IDs of two-step and three-step problems overlap
+        families[steps, identity][part] = right  # apart, as the benchmark's program has them
     counts: dict[str, int] = defaultdict(int)
     for (steps, _), parts in families.items():
         names = [str(i + 1) for i in range(int(steps.removesuffix("steps")))]

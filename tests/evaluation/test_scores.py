@@ -10,9 +10,9 @@ from mmcorl.evaluation.scores import Scores, groups, pooled, score
 from mmcorl.graders import Grader
 
 
-def scored(result: BenchmarkResult, model: str = "a", **options) -> Scores:
+def scored(result: BenchmarkResult, model: str = "a") -> Scores:
     with Grader() as grader:
-        scores = score(result, model, grader.classes, **options)
+        scores = score(result, model, grader.classes)
     assert scores is not None
     return scores
 
@@ -71,23 +71,30 @@ def test_breakdown_by_the_fields_of_the_rows(write_results):
         "3": {"version": "Vision Only"},
     }
     answers = {"a": {"1": ["4"], "2": ["5"], "3": ["0"]}}
-    result = read_result(write_results("r", answers, {"1": "4", "2": "5", "3": "6"}, fields) / "toy")
-    split = scored(result, breakdown=["version", "skills", "absent"]).breakdown
+    by = {"by": ["version", "skills", "absent"]}
+    out = write_results("r", answers, {"1": "4", "2": "5", "3": "6"}, fields, declaration=by)
+    split = scored(read_result(out / "toy")).breakdown
     assert {k: (e.value, e.problems) for k, e in split["version"].items()} == {
         "Text Only": (1.0, 1),
         "Vision Only": (0.5, 2),
     }
     assert {k: e.problems for k, e in split["skills"].items()} == {"algebra": 2, "logic": 1}
-    assert "absent" not in split
+    assert split["absent"] == {}
 
 
 def test_versions_of_a_problem_are_one_problem_to_the_interval(write_results):
     """Ten problems in five versions, each all right or all wrong."""
     rows = {f"{i}-{v}": "1" if i < 6 else "0" for i in range(10) for v in range(5)}
     fields = {p: {"problem_index": p.partition("-")[0]} for p in rows}
-    out = write_results("r", {"a": {p: [x] for p, x in rows.items()}}, dict.fromkeys(rows, "1"), fields)
-    plain = scored(read_result(out / "toy")).accuracy
-    clustered = scored(read_result(out / "toy"), cluster="problem_index").accuracy
+    answers, golds = {"a": {p: [x] for p, x in rows.items()}}, dict.fromkeys(rows, "1")
+    plain, clustered = (
+        scored(
+            read_result(
+                write_results(f"{cluster}", answers, golds, fields, declaration={"cluster": cluster}) / "toy"
+            )
+        ).accuracy
+        for cluster in (None, "problem_index")
+    )
     assert plain.value == clustered.value == 0.6
     assert clustered.high - clustered.low > 2 * (plain.high - plain.low)
 
@@ -95,12 +102,17 @@ def test_versions_of_a_problem_are_one_problem_to_the_interval(write_results):
 def test_we_math_is_scored_in_four_dimensions_for_each_sample(write_results):
     """First sample: all right, complete mastery. Second: steps right and composite wrong, half a point."""
     fields = {
-        "s1": {"ID": "7", "key": "2steps_1"},
-        "s2": {"ID": "7", "key": "2steps_2"},
-        "m": {"ID": "7", "key": "2steps_multi"},
+        "s1": {"problem": "7", "key": "2steps_1"},
+        "s2": {"problem": "7", "key": "2steps_2"},
+        "m": {"problem": "7", "key": "2steps_multi"},
     }
     answers = {"a": {"s1": ["4", "4"], "s2": ["5", "5"], "m": ["6", "9"]}}
-    result = read_result(write_results("r", answers, {"s1": "4", "s2": "5", "m": "6"}, fields) / "toy")
+    result = read_result(
+        write_results(
+            "r", answers, {"s1": "4", "s2": "5", "m": "6"}, fields, declaration={"metric": "wemath"}
+        )
+        / "toy"
+    )
     dimensions = scored(result).four_dimensions
     assert dimensions is not None
     assert dimensions["score_strict"] == 0.75

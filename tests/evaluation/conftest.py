@@ -25,7 +25,7 @@ from mmcorl.graders import Answer
 def write_results(tmp_path: Path) -> Callable[..., Path]:
     """`write_results("first", {"a": {"p1": ["4", None]}}, golds={"p1": "4"})` writes a folder and returns its path.
 
-    Model -> problem -> what each sample answered, None for one that ran into the limit and said nothing readable.
+    Model -> problem -> what each sample answered, None for one that ran into the limit and said nothing.
     """
 
     def write(
@@ -53,7 +53,7 @@ def write_results(tmp_path: Path) -> Callable[..., Path]:
             lines.append(
                 SampleRecord(
                     problem=p, model=model, sample=i, prompt_hash="h" * 64,
-                    completion="so" if value is None else f"so \\boxed{{{value}}}", tokens=4,
+                    completion="" if value is None else f"so \\boxed{{{value}}}", tokens=4,
                     finished=value is not None, answer=None if value is None else Answer("math", value),
                     correct=value == golds[p], seconds=0.5,
                 )

@@ -32,6 +32,7 @@ def options(problem: Problem) -> tuple[str, ...] | None:
     return _inlined(problem.question) if problem.kind == "choice" else None
 
 
+@lru_cache(maxsize=1024)
 def _unlabelled(choices: tuple[str, ...]) -> tuple[str, ...]:
     labels = [re.match(_LABEL.format(letter), c) for letter, c in zip(LETTERS, choices, strict=False)]
     if len(labels) == len(choices) and all(labels):
@@ -177,7 +178,7 @@ def _by_value(text: str, texts: tuple[str, ...], match: Match, confirm: Match) -
     if len(exact) == 1:
         return exact[0]
     verdicts = [match(text, t) for t in texts]
-    if True not in verdicts:
+    if True not in verdicts and not re.search(r"[a-z]{3} [a-z]{3}", text):  # a formula, no sentence
         verdicts = [confirm(text, t) if v is None else v for t, v in zip(texts, verdicts, strict=True)]
     equal = [letter for letter, v in zip(LETTERS, verdicts, strict=False) if v is True]
     if len(equal) == 1:

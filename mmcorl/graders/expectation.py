@@ -15,11 +15,11 @@ from mmcorl.graders.units import Unit, unit_of
 from mmcorl.graders.values import Equation, Items, Matrix, Quantity, Value
 
 _UNIT_WORDS = r"(?:(?:square|cubic|sq\.?|cu\.?)\s+)?[a-zA-Z°μ]{2,15}(?:\s+per\s+[a-z]{1,12}|/[a-zA-Z]{1,6})?(?:\^?[23]|[²³])?"
-_ASKED = re.compile(
-    rf"""\b[Hh]ow\s+many\s+({_UNIT_WORDS})
-        |\b[Ii]n\s+(?:the\s+unit\s+of\s+|units?\s+of\s+)?({_UNIT_WORDS})\s*(?:[?.,)]|$)
-        |(?:\b[Uu]nits?|单位)\s*(?:is|are|[:：为是])\s*\$?({_UNIT_WORDS}|[\u4e00-\u9fff]{{1,4}})
-        |(?:[(（]\s*[)）]|_{{2,}})\s*\$?({_UNIT_WORDS}|[a-zA-Z°]|[\u4e00-\u9fff]{{1,4}})\s*(?:[.。?？]|$)
+_ASKED = re.compile(  # every alternative begins with a plain character, which makes the search quick
+    rf"""(?:How|how)\s+many\s+({_UNIT_WORDS})
+        |(?:In|in)(?<!\w..)\s+(?:the\s+unit\s+of\s+|units?\s+of\s+)?({_UNIT_WORDS})\s*(?:[?.,)]|$)
+        |(?:unit|Unit|单位)s?\s*(?:is|are|[:：为是])\s*\$?({_UNIT_WORDS}|[\u4e00-\u9fff]{{1,4}})
+        |(?:\(\s*\)|（\s*）|__+)\s*\$?({_UNIT_WORDS}|[a-zA-Z°]|[\u4e00-\u9fff]{{1,4}})\s*(?:[.。?？]|$)
         |多少(?:个)?([\u4e00-\u9fff]{{1,4}})""",
     re.VERBOSE,
 )
@@ -30,8 +30,8 @@ _PERCENT = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _PURE = re.compile(r"\b(?:probability|as\s+a\s+(?:common\s+)?(?:fraction|decimal))\b|概率", re.IGNORECASE)
-_DEGREES = re.compile(r"\bdegrees?\b|°|\\circ|\\degree|度", re.IGNORECASE)
-_RADIANS = re.compile(r"\bradians?\b|弧度", re.IGNORECASE)
+_DEGREES = ("degree", "°", "\\circ", "度")
+_RADIANS = ("radian", "弧度")
 
 PERCENT_AS_NUMBER = Unit("", "percent", Fraction(100))
 
@@ -47,11 +47,12 @@ def expected(question: str) -> tuple[Unit, ...]:
         )
         if unit is not None and unit.dimension:
             units[unit.dimension] = unit
-    if _PERCENT.search(question):
+    lowered = question.lower()
+    if ("percent" in lowered or "百分" in question) and _PERCENT.search(question):
         units["percent"] = Unit("%", "percent")
     elif _PURE.search(question):
         units["percent"] = PERCENT_AS_NUMBER
-    if _DEGREES.search(question) and not _RADIANS.search(question):
+    if any(mark in lowered for mark in _DEGREES) and not any(mark in lowered for mark in _RADIANS):
         units["degree"] = Unit("°", "degree")
     return tuple(units.values())
 

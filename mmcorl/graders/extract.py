@@ -53,30 +53,34 @@ _SPECIAL = re.compile(
     r"<\|[a-zA-Z_]{1,30}\|>|</?s>|<(?:eos|pad|end_of_turn)>"
 )  # left over from a chat template
 _TAG = re.compile(r"<\s*(/?)\s*(?:final[_ ]?)?answer\s*>", re.IGNORECASE)
+_UNFINISHED = re.compile(r"[-+/=^,({\[<>&\\]$")
 _BRACE = re.compile(r"\\[{}\\]|[{}]")
-_BOX = re.compile(
-    r"(?:\\?\b(?:boxed|fbox|framebox)|\x08oxed)\s*\{|\\(?:boxed|fbox)\s*(-?\d[\d.,/]*\d|-?\d|[A-Za-z]\b)"
+_BOX = re.compile(  # as below, every alternative begins with a plain character
+    r"""(?:\\boxed|\\fbox|\\framebox|\x08oxed|boxed(?<!\w.{5})|fbox(?<!\w.{4})|framebox(?<!\w.{8}))\s*\{
+        |\\(?:boxed|fbox)\s*(-?\d[\d.,/]*\d|-?\d|[A-Za-z]\b)""",
+    re.VERBOSE,
 )
 _MINUS = re.compile(r"(?:^|[=$(:]|\\[\[(]|\bis)\s*[-−]\s*\\?$")  # a sign before the box, no subtraction
 _BETWEEN_BOXES = re.compile(r"(?:[\s,;$]|\\[,;()\[\] ]|\band\b|\bor\b|\b[a-zA-Z]\s*=){1,20}")
+# Every alternative begins with plain characters, which makes the search quick; so cases are spelled out, and that no
+# letter stands before the word (of six letters, all of them) is looked up behind it.
 _PHRASE = re.compile(
-    r"""(?:\b(?:final\s+|correct\s+|right\s+|best\s+)*(?:answers?|option|choice)
-            (?:\s+(?:to|for|of)\s+[^.:\n]{1,80}?)?
-            [*_"'\s]{0,4}(?:\s+(?:choice|option))?[*_"'\s]{0,4}
-            (?:\b(?:is|are|was|would\s+be|will\s+be|must\s+be|should\s+be)\b\s*:?|[:：=]|\s[-–—]\s)
-        |\#{4}
-        |[\[【]\s*(?:answer|答案)\s*[\]】]
-        |(?:^|\n)[\#*\s]{0,8}(?:final\s+|correct\s+)?answer[*_\s]{0,4}\n
-        |(?:^|\n)答\s*[:：]
-        |(?:最终)?答案\s*(?:应该)?(?:[是为选]|[:：])+
-        |(?:故|应|因此)?选(?:择|项)?\s*[:：]?\s*(?=[(（]?[A-Za-z][)）]?(?![A-Za-z]))
+    r"""(?:(?:answer|Answer|ANSWER|option|Option|OPTION|choice|Choice|CHOICE)(?<![a-zA-Z_\d].{6})(?i:(?<=r)s)?(?i:
+                (?:\s+(?:to|for|of)\s+[^.:\n]{1,80}?)?
+                [*_"'\s]{0,4}(?:\s+(?:choice|option))?[*_"'\s]{0,4}
+                (?:\b(?:is|are|was|would\s+be|will\s+be|must\s+be|should\s+be)\b\s*:?|[:：=]|\s[-–—]\s))
+            |\#\#\#\#
+            |\[\s*(?i:answer|答案)\s*\]
+            |【\s*(?i:answer|答案)\s*】
+            |\n[\#*\s]{0,8}(?i:final\s+|correct\s+)?(?i:answer)[*_\s]{0,4}\n
+            |\n答\s*[:：]
+            |答案\s*(?:应该)?(?:[是为选]|[:：])+
+            |选(?:择|项)?\s*[:：]?\s*(?=[(（]?[A-Za-z][)）]?(?![A-Za-z]))
         )[\s:：*_"]{0,6}""",
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
-_IN_PASSING = re.compile(
-    r"\b(?:(?:answer|option|choice)\s+(?=\(([A-Z])\))|(?:is|are|be|matches)\s*:?\s+(?=\(([A-J])\)\s+\w))",
-    re.IGNORECASE,
-)
+_BRACKETED = re.compile(r"\(([A-Za-z])\)")
+_IN_PASSING = re.compile(r"\b(?:(answer|option|choice)|is|are|be|matches)\s*:?\s+$", re.IGNORECASE)
 _JSON = re.compile(
     r"""["'](?:final_?|correct_?)?answer["']\s*[:：]\s*(?:"((?:\\.|[^"\\]){0,300})"|'([^'\n]{0,300})'|([^,}\n]{1,300}))""",
     re.IGNORECASE,
@@ -105,11 +109,14 @@ _COUNTED = re.compile(
 def statements(text: str, extraction: Extraction) -> Iterator[Statement]:
     """The places of a completion that may hold its answer, in order of preference.
 
-    The thinking part is ignored. A box that never closes ends the search: the completion was cut off in its answer.
+    The thinking part is ignored. A box that never closes, or a tag that stops in the middle of a formula, ends the
+    search: the completion was cut off in its answer.
     Linear in the length of the text.
     """
     text = _SPECIAL.sub("", without_thinking(text))
     if extraction.answer_tag and (tagged := last_tag(text)) is not None:
+        if not tagged:
+            return
         if extraction.boxed and (inner := last_box(tagged)):
             yield Statement(inner, "box")
         yield Statement(tagged, "tag")
@@ -156,6 +163,8 @@ def _last_number(text: str) -> str | None:
 
 def without_thinking(text: str) -> str:
     """What follows the thinking part; nothing of a completion that never stopped thinking."""
+    if "<" not in text and "◁" not in text:
+        return text
     closings = list(_THINKING.finditer(text))
     if closings:
         text = text[closings[-1].end() :]
@@ -164,7 +173,10 @@ def without_thinking(text: str) -> str:
 
 
 def last_tag(text: str) -> str | None:
-    """The content of the last answer tag that has one; a tag may be left unclosed. None without such a tag."""
+    """The content of the last answer tag that has one; None without such a tag.
+
+    A tag may be left unclosed, as its end is a usual stop sequence; but an empty string if its formula breaks off.
+    """
     marks = list(_TAG.finditer(text))
     for index in range(len(marks) - 1, -1, -1):
         if marks[index][1]:
@@ -172,10 +184,17 @@ def last_tag(text: str) -> str | None:
         end = marks[index + 1].start() if index + 1 < len(marks) else len(text)
         content = text[marks[index].end() : end].strip()
         if content:
-            return content
+            broken_off = index + 1 == len(marks) and _breaks_off(content)
+            return "" if broken_off else content
     if marks and marks[0][1]:  # the opening tag was part of the prompt
         return text[: marks[0].start()].strip().rsplit("\n", 1)[-1][-MAX_UNOPENED:] or None
     return None
+
+
+def _breaks_off(text: str) -> bool:
+    """Whether a formula stops before its end: after a sign that needs something to follow, or in its brackets."""
+    opened, closed = (sum(map(text.count, signs)) for signs in ("([", ")]"))
+    return bool(_UNFINISHED.search(text)) or opened > closed or text.count("{") > text.count("}")
 
 
 def last_box(text: str) -> str | None:
@@ -183,10 +202,10 @@ def last_box(text: str) -> str | None:
 
     None without a box; an empty string if the last box is never closed.
     """
-    boxes = list(_BOX.finditer(text))
+    boxes = list(_BOX.finditer(text)) if "box" in text or "\x08ox" in text else []
     if not boxes:
         return None
-    closing = _closing_braces(text)
+    closing = _closing_braces(text, boxes[0].start())
     found: list[tuple[int, int, str]] = []  # start, end, content
     for box in boxes:
         if found and box.start() < found[-1][1]:
@@ -208,11 +227,11 @@ def last_box(text: str) -> str | None:
     return "" if "" in contents else ", ".join(contents)
 
 
-def _closing_braces(text: str) -> dict[int, int]:
-    """Position of each opening brace -> position of the brace that closes it."""
+def _closing_braces(text: str, start: int) -> dict[int, int]:
+    """Position of each opening brace from `start` on -> position of the brace that closes it."""
     closing: dict[int, int] = {}
     stack: list[int] = []
-    for match in _BRACE.finditer(text):
+    for match in _BRACE.finditer(text, start):
         if match[0] == "{":
             stack.append(match.start())
         elif match[0] == "}" and stack:
@@ -222,15 +241,24 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 def phrases(text: str) -> Iterator[str]:
     """What the last few "the answer is ..." say, latest first: without its afterthought, then whole."""
-    tail = text[-TAIL:]
+    tail = "\n" + text[-TAIL:]
     if '"' in tail or "'" in tail:
         for match in list(_JSON.finditer(tail))[:-2:-1]:
             yield (match[1] or match[2] or match[3] or "").replace("\\\\", "\\")
     for match in list(_PHRASE.finditer(tail))[:-4:-1]:
         yield from _said(tail, match.end())
-    named = list(_IN_PASSING.finditer(tail))  # "is (B) a tower": an answer if no other letter is named so
-    if named and len({m[1] or m[2] for m in named}) == 1:
-        yield from _said(tail, named[-1].end())
+    named = [m for m in _BRACKETED.finditer(tail) if _is_named(tail, m)]
+    if named and len({m[1].upper() for m in named}) == 1:  # an answer if no other letter is named so
+        yield from _said(tail, named[-1].start())
+
+
+def _is_named(text: str, bracketed: re.Match[str]) -> bool:
+    """Whether a letter in brackets is named as an option: "option (B)", "is (B) a tower"."""
+    before = _IN_PASSING.search(text[max(0, bracketed.start() - 20) : bracketed.start()])
+    return before is not None and (
+        before[1] is not None
+        or (bracketed[1].upper() <= "J" and re.match(r"\s+\w", text[bracketed.end() :]) is not None)
+    )
 
 
 def _said(text: str, start: int) -> Iterator[str]:
@@ -258,7 +286,7 @@ def undress(text: str) -> str:
     if "<" in text:
         text = _MARKUP.sub(r"\2", _SPECIAL.sub("", text)).strip()
     if len(text) < 100_000:
-        if (tagged := last_tag(text)) is not None:
+        if tagged := last_tag(text):
             text = tagged
         if boxed := last_box(text):
             text = boxed

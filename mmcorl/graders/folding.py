@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 _ARTICLES = frozenset(("a", "an", "the"))
+_DIGIT = re.compile(r"\d")
 _NOTHING = frozenset(
     ("none", "null", "nil", "nan", "n a", "na", "unknown", "undefined answer", "no answer", "i do not know")
 ) | frozenset(
@@ -23,4 +24,8 @@ def fold(text: str) -> str:
 
 def says_nothing(text: str) -> bool:
     """Whether the text says in words that there is no answer: "None", "N/A", "I don't know"."""
-    return len(text) < 60 and fold(text).replace("/", " ").replace("-", " ") in _NOTHING
+    return (
+        len(text) < 60
+        and not _DIGIT.search(text)
+        and fold(text).replace("/", " ").replace("-", " ") in _NOTHING
+    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from types import TracebackType
 
-from mmcorl.graders import choices, comparison, conventions, folding, math, open_answers
+from mmcorl.graders import choices, comparison, conventions, folding, math, open_answers, scalars
 from mmcorl.graders.answers import Answer
 from mmcorl.graders.conventions import STRICT, Convention
 from mmcorl.graders.expectation import expected
@@ -21,6 +22,8 @@ from mmcorl.problems import Problem
 MAX_ANSWER = 10_000  # characters; nothing longer is an answer
 MAX_PHRASE_WORDS = 12  # of an answer in words within running text
 _MAX_ASKED = 400  # characters of a formula that the symbolic workers are given
+_MAX_DEPTH = 12  # of its brackets within brackets
+_MAX_WORDS = 3  # of running text in it
 _RATIONAL = re.compile(r"-?\d{1,7}(?:/\d{1,7})?", re.ASCII)
 _NOT_FORMULA = re.compile(
     r"""["';@#`]|__|\blambda\b|\d{50}|\d{5,}!|\^\s*\{?[^{}^]{0,40}\^|\^\s*\{?\s*\d{5}"""
@@ -35,7 +38,8 @@ class Grader:
 
     Args:
         extraction: Which ways of stating an answer count in a completion.
-        timeout_s: Seconds that one symbolic comparison may take; then the two answers are not the same.
+        timeout_s: Seconds that the symbolic comparison of two answers may take, and those with all options of a
+            problem together; then they are not the same.
         workers: Most worker processes.
         cache: Symbolic comparisons remembered.
     """
@@ -43,13 +47,14 @@ class Grader:
     def __init__(
         self,
         extraction: Extraction | None = None,
-        timeout_s: float = 2.0,
+        timeout_s: float = 0.8,
         workers: int = 2,
         cache: int = 65_536,
     ) -> None:
         self.extraction = extraction or Extraction()
-        self._pool = Pool(workers, timeout_s)
-        self._verdicts: OrderedDict[tuple[str, str], bool] = OrderedDict()
+        self._pool = Pool(workers)
+        self._timeout_s = timeout_s
+        self._verdicts: OrderedDict[tuple[str, str], bool | None] = OrderedDict()
         self._cache = cache
         self._lock = threading.Lock()
 
@@ -60,6 +65,10 @@ class Grader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def warm(self) -> None:
+        """Start the worker processes and wait until they are ready, a second or so, so that no comparison has to."""
+        self._pool.warm()
 
     def close(self) -> None:
         """End the worker processes."""
@@ -80,10 +89,11 @@ class Grader:
             return Answer("code", block) if block else None
         multiple_choice = problem.kind == "choice" or problem.choices is not None
         marked: list[str] = []
+        confirm = self._until_out_of_time()
         for statement in statements(text, self.extraction):
             if statement.how in ("last_line", "first_line") and not multiple_choice:
                 continue
-            answer = self._read(statement.text, problem)
+            answer = self._read(statement.text, problem, confirm)
             if answer is not None and _acceptable(answer, statement, problem):
                 return answer
             marked += [statement.text] if statement.how in ("box", "tag", "phrase", "bare") else []
@@ -94,7 +104,7 @@ class Grader:
         if problem.kind == "code":
             block = code_block(text) or text.strip("\n")
             return Answer("code", block) if block.strip() else None
-        answer = self._read(text, problem)
+        answer = self._read(text, problem, self._until_out_of_time())
         return _nearest(text, problem) if answer is None and convention.nearest_choice else answer
 
     def same(self, a: Answer, b: Answer) -> bool:
@@ -111,7 +121,7 @@ class Grader:
         if _RATIONAL.fullmatch(a.value) and _RATIONAL.fullmatch(b.value):
             return False  # canonical, and too short to be rounded doubles
         verdict = comparison.equal(math.read(a.value), math.read(b.value))
-        return self._confirm(a.value, b.value) if verdict is None else verdict
+        return bool(self._confirm(a.value, b.value, self._timeout_s)) if verdict is None else verdict
 
     def correct(
         self, answer: Answer | None, gold: Answer | None, problem: Problem, convention: Convention = STRICT
@@ -148,13 +158,13 @@ class Grader:
                 home.append(answer)
         return sorted(sorted(i for answer in group for i in indices[answer]) for group in groups)
 
-    def _read(self, text: str, problem: Problem) -> Answer | None:
+    def _read(self, text: str, problem: Problem, confirm: choices.Match) -> Answer | None:
         text = undress(text) if len(text) <= 10 * MAX_ANSWER else ""
         if not text or len(text) > MAX_ANSWER or folding.says_nothing(text):
             return None
         texts = choices.options(problem)
         if texts is not None or problem.kind == "choice":
-            letter = choices.read(text, texts, _match, self._confirm_text)
+            letter = choices.read(text, texts, _match, confirm)
             return Answer("choice", letter) if letter else None
         if problem.kind == "text":
             return open_answers.words(text)
@@ -163,12 +173,23 @@ class Grader:
             self._pool.start()  # ready by the time that it is asked
         return answer
 
-    def _confirm_text(self, a: str, b: str) -> bool:
-        first, second = open_answers.read(a), open_answers.read(b)
-        return first is not None and second is not None and self.same(first, second)
+    def _until_out_of_time(self) -> choices.Match:
+        """The slow comparison of texts for one completion, all of which together have the time of one."""
+        deadline = float("inf")
 
-    def _confirm(self, a: str, b: str) -> bool:
-        """The symbolic workers' verdict, remembered; the pair is put in order first, which makes it symmetric."""
+        def confirm(a: str, b: str) -> bool | None:
+            nonlocal deadline
+            first, second = open_answers.read(a), open_answers.read(b)
+            if first is None or second is None or {first.kind, second.kind} != {"math"}:
+                return False
+            deadline = min(deadline, time.monotonic() + self._timeout_s)
+            left = deadline - time.monotonic()
+            return self._confirm(first.value, second.value, left) if left > 0 else None
+
+        return confirm
+
+    def _confirm(self, a: str, b: str, seconds: float) -> bool | None:
+        """The symbolic workers' verdict, remembered, None where they gave up; symmetric, as the pair is put in order."""
         pair = (a, b) if a <= b else (b, a)
         if "\\" not in a + b or not all(map(_is_formula, pair)):
             return False
@@ -176,7 +197,7 @@ class Grader:
             if pair in self._verdicts:
                 self._verdicts.move_to_end(pair)
                 return self._verdicts[pair]
-        verdict = self._pool.same(*map(restored, pair))
+        verdict = self._pool.same(*map(restored, pair), seconds)
         with self._lock:
             self._verdicts[pair] = verdict
             if len(self._verdicts) > self._cache:
@@ -196,7 +217,8 @@ def _needs_workers(text: str) -> bool:
 
 def _is_formula(text: str) -> bool:
     """Whether text is worth the symbolic workers' time: short, no running words, no towers of powers."""
-    return len(text) <= _MAX_ASKED and math.running_words(text) < 4 and not _NOT_FORMULA.search(text)
+    short = len(text) <= _MAX_ASKED and scalars.depth(text) <= _MAX_DEPTH
+    return short and math.running_words(text) < _MAX_WORDS and not _NOT_FORMULA.search(text)
 
 
 def _acceptable(answer: Answer, statement: Statement, problem: Problem) -> bool:

@@ -14,7 +14,7 @@ from mmcorl.graders import probe, regions
 from mmcorl.graders.expressions import Symbol, symbols
 from mmcorl.graders.latex import Token, Unreadable, tokens
 from mmcorl.graders.repairs import MAX_TEXT, mended
-from mmcorl.graders.scalars import clock, nesting, scalar, split, summed
+from mmcorl.graders.scalars import clock, depth, scalar, split, summed
 from mmcorl.graders.values import Bound, Equation, Items, Matrix, Quantity, Raw, Region, Value, show, times
 from mmcorl.graders.words import words
 
@@ -31,7 +31,7 @@ def read(text: str) -> Value:
         return Raw(cleaned)
     try:
         parts = tokens(cleaned)
-        if len(parts) > MAX_TOKENS or nesting(parts) > MAX_NESTING:
+        if len(parts) > MAX_TOKENS or depth(t.text for t in parts) > MAX_NESTING:
             return Raw(cleaned)
         return _statement(parts)
     except (Unreadable, probe.NoValue, RecursionError):
@@ -39,8 +39,8 @@ def read(text: str) -> Value:
 
 
 def running_words(text: str) -> int:
-    """How many words of running text there are, which commands and their arguments are not."""
-    return len(re.findall(r"(?<![\\a-zA-Z{])[a-zA-Z]{3,}", text))
+    """How many words of running text there are, which commands and their arguments are not; a Chinese sign is one."""
+    return len(re.findall(r"(?<![\\a-zA-Z{])[a-zA-Z]{3,}|[\u4e00-\u9fff]", text))
 
 
 # ------------------------------------------------------------------------------------------- statements

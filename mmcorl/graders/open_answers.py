@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 from mmcorl.graders import folding, math
 from mmcorl.graders.answers import Answer
@@ -41,6 +42,7 @@ def words(text: str) -> Answer | None:
     return Answer("text", value) if re.search(r"\w", value) else None
 
 
+@lru_cache(maxsize=16_384)
 def read(text: str, units: tuple[Unit, ...] = ()) -> Answer | None:
     """The answer that a text without its wrapping states, in the expected units; None if it states none."""
     if _PLAIN.fullmatch(text):

@@ -12,6 +12,7 @@ import logging
 import os
 import queue
 import selectors
+import signal
 import subprocess
 import sys
 import threading
@@ -20,24 +21,24 @@ import time
 logger = logging.getLogger(__name__)
 
 STARTUP_SECONDS = 60.0
+GRACE_SECONDS = 2.0  # in which a worker that is alive says that it gave up
 
 
 class Lost(Exception):
-    """A worker ran out of time or died while it had a question. Never leaves the graders."""
+    """A worker died or no longer answers. Never leaves the graders."""
 
 
 class Worker:
     """One child process, which takes a second to be ready. Not safe for several threads at once; the pool hands it to one at a time."""
 
-    def __init__(self, timeout_s: float) -> None:
-        self.timeout_s = timeout_s
+    def __init__(self) -> None:
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "PYTHONHASHSEED": "0",
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mmcorl.graders.worker", str(timeout_s)],
+            [sys.executable, "-m", "mmcorl.graders.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -47,21 +48,26 @@ class Worker:
         self._buffer = b""
         self._ready = False
 
-    def ask(self, a: str, b: str) -> bool:
-        """The worker's verdict. Raises Lost, after which the worker must be killed."""
-        assert self._process.stdin is not None
+    def wait(self) -> None:
+        """Wait until the worker is ready. Raises Lost."""
         if not self._ready:
             self._line(STARTUP_SECONDS)
             self._ready = True
+
+    def ask(self, a: str, b: str, seconds: float) -> bool | None:
+        """The worker's verdict, None if it gave up. Raises Lost, after which the worker must be killed."""
+        assert self._process.stdin is not None
+        self.wait()
         try:
-            self._process.stdin.write(json.dumps([a, b]).encode() + b"\n")
+            self._process.stdin.write(json.dumps([a, b, seconds]).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError as error:
             raise Lost("the worker is gone") from error
-        return self._line(self.timeout_s) == b"true"
+        return {b"true": True, b"false": False}.get(self._line(seconds + GRACE_SECONDS))
 
     def kill(self) -> None:
-        self._process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # it leads a session of its own, with its child
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
@@ -88,8 +94,7 @@ class Worker:
 class Pool:
     """Up to `workers` processes, started when first needed and replaced when they had to be killed."""
 
-    def __init__(self, workers: int, timeout_s: float) -> None:
-        self.timeout_s = timeout_s
+    def __init__(self, workers: int) -> None:
         self.timeouts = 0
         self._slots: queue.LifoQueue[Worker | None] = queue.LifoQueue()
         self._workers = workers
@@ -101,25 +106,33 @@ class Pool:
         """Start a worker without waiting for it, unless one was started before or all are at work."""
         with contextlib.suppress(queue.Empty):
             worker = self._slots.get_nowait()
-            self._slots.put(worker or Worker(self.timeout_s))
+            self._slots.put(worker or Worker())
 
-    def same(self, a: str, b: str) -> bool:
-        """The workers' verdict on two formulas; False, counted and logged, when a worker times out or dies."""
-        worker = self._slots.get()
+    def warm(self) -> None:
+        """Start all workers and wait until they are ready."""
+        workers = [self._slots.get() or Worker() for _ in range(self._workers)]
+        for worker in workers:
+            with contextlib.suppress(Lost):  # the first question finds out, and replaces it
+                worker.wait()
+            self._slots.put(worker)
+
+    def same(self, a: str, b: str, seconds: float) -> bool | None:
+        """The workers' verdict on two formulas; None, counted and logged, when one is out of time or memory."""
+        worker = self._slots.get() or Worker()
+        alive: Worker | None = worker
         try:
-            if worker is None:
-                worker = Worker(self.timeout_s)
-            return worker.ask(a, b)
-        except Lost as reason:
+            verdict, reason = worker.ask(a, b, seconds), f"more than {seconds:.2g} s, or out of memory"
+        except Lost as lost:
+            verdict, reason = None, str(lost)
+            worker.kill()
+            alive = None
+        finally:
+            self._slots.put(alive)
+        if verdict is None:
             with self._count:
                 self.timeouts += 1
             logger.warning("comparison given up (%s): %.80r and %.80r", reason, a, b)
-            if worker is not None:
-                worker.kill()
-                worker = None
-            return False
-        finally:
-            self._slots.put(worker)
+        return verdict
 
     def close(self) -> None:
         """End the workers. Waits for comparisons under way; the pool may be used again, with new workers."""

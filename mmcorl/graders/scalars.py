@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -35,12 +35,12 @@ def split(parts: Sequence[Token], at: Callable[[Token], bool]) -> list[Sequence[
     return pieces
 
 
-def nesting(parts: Sequence[Token]) -> int:
-    """How deep brackets are nested."""
-    depth = deepest = 0
-    for token in parts:
-        depth += (token.text in _OPENERS) - (token.text in _CLOSERS)
-        deepest = max(depth, deepest)
+def depth(pieces: Iterable[str]) -> int:
+    """How deep brackets are nested in a text or in the texts of tokens."""
+    level = deepest = 0
+    for piece in pieces:
+        level += (piece in _OPENERS) - (piece in _CLOSERS)
+        deepest = max(level, deepest)
     return deepest
 
 

@@ -1,19 +1,22 @@
 """The program that a worker process runs: symbolic comparison of two formulas with math-verify and sympy.
 
-Reads one JSON line a question, `[a, b]`, and answers `true` or `false` on a line. Text is only ever parsed as LaTeX,
-never evaluated. The caller kills a worker that takes too long; the alarm ends one whose caller is gone.
+Reads one JSON line a question, `[a, b, seconds]`, and answers `true`, `false` or, where the comparison was given up, `null`. The
+questions are worked on in a child forked from this process, which is killed when it runs out of time; the next child
+needs no imports, so a hostile formula costs its time limit and no more. Text is only ever parsed as LaTeX, never
+evaluated.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import multiprocessing
 import os
 import resource
-import signal
 import sys
+from multiprocessing.connection import Connection
 
-MEMORY_LIMIT = 2 << 30  # bytes of address space
+MEMORY_LIMIT = 384 << 20  # bytes of address space, of which 80 MB are taken from the start
 
 
 def same(a: str, b: str) -> bool:
@@ -44,7 +47,38 @@ def _undefined(parsed: object) -> bool:
     return isinstance(parsed, Basic) and parsed.has(nan, zoo)
 
 
-def main(seconds: str) -> None:
+class _Child:
+    """A forked process that answers questions one after another."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("fork")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, self.pipe), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def ask(self, a: str, b: str, seconds: float) -> bytes | None:
+        """The answer in JSON; None if there is none in time, or the child ran out of memory."""
+        try:
+            self.pipe.send_bytes(json.dumps([a, b]).encode())
+            return self.pipe.recv_bytes() if self.pipe.poll(seconds) else None
+        except (EOFError, ConnectionError):
+            return None
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def _serve(pipe: Connection, other_end: Connection) -> None:
+    other_end.close()  # else this process would not notice that the other one is gone
+    while True:
+        a, b = json.loads(pipe.recv_bytes())
+        pipe.send_bytes(json.dumps(same(a, b)).encode())
+
+
+def main() -> None:
     logging.disable(logging.CRITICAL)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     # The answers own the original stdout; whatever a library prints goes to stderr.
@@ -52,13 +86,15 @@ def main(seconds: str) -> None:
     os.dup2(2, 1)
     same("1", "1")  # imports and warms the parser, outside of any time limit
     print("ready", file=answers, flush=True)
+    child = None
     for line in sys.stdin:
-        a, b = json.loads(line)
-        signal.setitimer(signal.ITIMER_REAL, 2 * float(seconds) + 1)
-        verdict = same(a, b)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        print(json.dumps(verdict), file=answers, flush=True)
+        child = child or _Child()
+        verdict = child.ask(*json.loads(line))
+        print("null" if verdict is None else verdict.decode(), file=answers, flush=True)
+        if verdict is None:
+            child.end()
+            child = None
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -15,6 +15,7 @@ import csv
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
@@ -22,8 +23,8 @@ from typing import NamedTuple, TextIO
 
 from mmcorl.cli.command import run_command
 from mmcorl.errors import MmcorlError
-from mmcorl.evaluation.records import benchmark_folders, read_result, read_run
-from mmcorl.evaluation.scores import Estimate, Groups, groups, pooled
+from mmcorl.evaluation.records import BenchmarkResult, benchmark_folders, read_result, read_run
+from mmcorl.evaluation.scores import Estimate, accuracy, pooled
 from mmcorl.files import write_whole, writing
 from mmcorl.graders import Grader
 
@@ -64,7 +65,7 @@ class Cell:
 
     row: Row
     benchmark: str
-    reported: float
+    reported: Decimal
     ours: Estimate | None
     samples: int
 
@@ -74,16 +75,16 @@ class Cell:
 
     @property
     def difference(self) -> float | None:
-        return None if self.ours_percent is None else self.ours_percent - self.reported
+        return None if self.ours_percent is None else self.ours_percent - float(self.reported)
 
 
-def read_reported(path: Path = REPORTED) -> dict[Row, dict[str, float]]:
-    """Row -> benchmark -> accuracy in percent, in the order of the paper, `Avg` last."""
-    rows: dict[Row, dict[str, float]] = {}
+def read_reported(path: Path = REPORTED) -> dict[Row, dict[str, Decimal]]:
+    """Row -> benchmark -> accuracy in percent with the paper's decimals, in its order, `Avg` last."""
+    rows: dict[Row, dict[str, Decimal]] = {}
     with path.open(newline="", encoding="utf-8") as file:
         for line in csv.DictReader(file):
             row = Row(int(line["table"]), line["model"], line["train_data"], line["method"])
-            rows.setdefault(row, {})[line["benchmark"]] = float(line["accuracy_pct"])
+            rows.setdefault(row, {})[line["benchmark"]] = Decimal(line["accuracy_pct"])
     return rows
 
 
@@ -109,7 +110,7 @@ def read_mapping(path: Path, known: Iterable[Row]) -> dict[Row, list[tuple[Path,
 
 
 def fill(
-    reported: dict[Row, dict[str, float]], sources: dict[Row, list[tuple[Path, str | None]]], grader: Grader
+    reported: dict[Row, dict[str, Decimal]], sources: dict[Row, list[tuple[Path, str | None]]], grader: Grader
 ) -> list[Cell]:
     """Every figure of the paper with ours, where its results are there."""
     cells = []
@@ -129,17 +130,16 @@ def _figure(
     row: Row, sources: Sequence[tuple[Path, str | None]], benchmark: str, grader: Grader
 ) -> tuple[Estimate, int] | None:
     """Our figure and the number of samples a problem behind it."""
-    parts = [found for source in sources if (found := _groups(*source, benchmark))]
-    if not parts or len(parts) < len(sources):
+    voters = [found for source in sources if (found := _result(*source, benchmark))]
+    if not voters or len(voters) < len(sources):
         return None
     if row.table in VOTED_SAMPLES:
-        each = VOTED_SAMPLES[row.table] // len(parts)
-        found = pooled(parts, each, grader.classes)
+        found = pooled(voters, VOTED_SAMPLES[row.table] // len(voters), grader.classes)
         return found and (found[0], VOTED_SAMPLES[row.table])
-    if len(parts) > 1:
-        raise MmcorlError(f"{tuple(row)} names {len(parts)} results; only Tables 10 and 11 pool several")
-    rates = [fmean(s.correct for s in group) for group in parts[0].values()]
-    return Estimate.of(rates), len(next(iter(parts[0].values())))
+    if len(voters) > 1:
+        raise MmcorlError(f"{tuple(row)} names {len(voters)} results; only Tables 10 and 11 pool several")
+    estimate = accuracy(*voters[0])
+    return estimate and (estimate, voters[0][0].benchmark.sampling.samples)
 
 
 def _average(found: Collection[tuple[Estimate, int] | None]) -> tuple[Estimate, int] | None:
@@ -154,14 +154,16 @@ def _average(found: Collection[tuple[Estimate, int] | None]) -> tuple[Estimate, 
 
 
 @lru_cache(maxsize=64)
-def _groups(folder: Path, model: str | None, benchmark: str) -> Groups | None:
-    """The finished problems of a benchmark; None where the folder has none."""
+def _result(folder: Path, model: str | None, benchmark: str) -> tuple[BenchmarkResult, str] | None:
+    """A benchmark's result and the model that is meant; None where the folder lacks the benchmark."""
     run = read_run(folder)
-    if benchmark not in {f.name for f in benchmark_folders(folder)}:
-        return None
     if model is None and len(run.models) > 1:
         raise MmcorlError(f"{folder} holds {', '.join(run.models)}; name one as {folder.name}:MODEL")
-    return groups(read_result(folder / benchmark), model or next(iter(run.models))) or None
+    if model is not None and model not in run.models:
+        raise MmcorlError(f"{folder} has no model {model!r}; it has {', '.join(run.models)}")
+    if benchmark not in {f.name for f in benchmark_folders(folder)}:
+        return None
+    return read_result(folder / benchmark), model or next(iter(run.models))
 
 
 def to_markdown(cells: Sequence[Cell]) -> str:
@@ -210,8 +212,9 @@ def _shown(cell: Cell | None) -> str:
     if cell is None:
         return ""
     if cell.ours_percent is None:
-        return f"- ({cell.reported:g})"
-    return f"{cell.ours_percent:.1f} ({cell.reported:g}, {cell.difference:+.1f})"
+        return f"- ({cell.reported})"
+    decimals = -int(cell.reported.as_tuple().exponent)
+    return f"{cell.ours_percent:.{decimals}f} ({cell.reported}, {cell.difference:+.{decimals}f})"
 
 
 def _template(rows: Iterable[Row]) -> Iterator[Sequence[object]]:

@@ -92,6 +92,14 @@ def groups(result: BenchmarkResult, model: str) -> Groups:
     }
 
 
+def accuracy(result: BenchmarkResult, model: str) -> Estimate | None:
+    """avg@k of one model over the problems that have all of their samples; None where none has."""
+    by_problem = groups(result, model)
+    problems = [p for p in result.problems if p.id in by_problem]
+    rates = [fmean(s.correct for s in by_problem[p.id]) for p in problems]
+    return Estimate.of(rates, clusters_of(result, problems)) if rates else None
+
+
 def score(
     result: BenchmarkResult,
     model: str,
@@ -139,22 +147,28 @@ def elect(samples: Sequence[SampleRecord], classes: Classes) -> Majority:
     return majority([s.answer for s in samples], classes, right)
 
 
-def pooled(models: Sequence[Groups], samples: int, classes: Classes) -> tuple[Estimate, float] | None:
-    """Score one vote a problem over the first `samples` completions of each model: a matched-budget ensemble.
+def pooled(
+    voters: Sequence[tuple[BenchmarkResult, str]], samples: int, classes: Classes
+) -> tuple[Estimate, float] | None:
+    """Score one vote a problem over the first `samples` completions of each voter: a matched-budget ensemble.
 
-    Two models with 4 samples each spend what one model spends on maj@8. Returns the estimate and the share of ties,
-    over the problems that every model has; None where there are none.
+    Two models with 4 samples each spend what one model spends on maj@8. Voters are models with the results they are
+    in. Returns the estimate and the share of ties, over the problems that all have finished; None where there are none.
+    Raises MmcorlError for voters on different problems or with fewer samples.
     """
-    shared = [p for p in models[0] if all(p in other for other in models[1:])]
-    if not shared:
+    first, name = voters[0][0], voters[0][0].benchmark.name
+    for result, model in voters:
+        if result.benchmark.fingerprint != first.benchmark.fingerprint:
+            raise MmcorlError(f"{name}: {model} answered other problems; a vote needs the same ones")
+        if (drawn := result.benchmark.sampling.samples) < samples:
+            raise MmcorlError(f"{name}: {model} has {drawn} samples a problem, and the vote takes {samples}")
+    parts = [groups(result, model) for result, model in voters]
+    problems = [p for p in first.problems if all(p.id in part for part in parts)]
+    if not problems:
         return None
-    votes = []
-    for problem in shared:
-        pool = [model[problem][:samples] for model in models]
-        if any(len(part) < samples for part in pool):
-            raise MmcorlError(f"problem {problem} has fewer than {samples} samples of some model")
-        votes.append(elect([s for part in pool for s in part], classes))
-    return Estimate.of([vote.credit for vote in votes]), fmean(vote.tie for vote in votes)
+    votes = [elect([s for part in parts for s in part[p.id][:samples]], classes) for p in problems]
+    estimate = Estimate.of([vote.credit for vote in votes], clusters_of(first, problems))
+    return estimate, fmean(vote.tie for vote in votes)
 
 
 def _pass_at(by_problem: Groups, k: int) -> float:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from mmcorl.cohort.ballots import Classes
 from mmcorl.evaluation.records import OUT_SETTING, benchmark_folders, read_result, read_run
-from mmcorl.evaluation.scores import Estimate, Scores, groups, pooled, score
+from mmcorl.evaluation.scores import Estimate, Scores, pooled, score
 from mmcorl.files import write_whole, writing
 
 
@@ -53,9 +53,7 @@ def summarize(out: Path, classes: Classes) -> Summary:
         result = read_result(folder)
         scores += filter(None, (score(result, model, classes) for model in run.models))
         samples = result.benchmark.sampling.samples
-        if len(run.models) > 1 and (
-            found := pooled([groups(result, m) for m in run.models], samples, classes)
-        ):
+        if len(run.models) > 1 and (found := pooled([(result, m) for m in run.models], samples, classes)):
             ensembles.append(Ensemble(result.benchmark.name, tuple(run.models), samples, *found))
     return Summary(scores, ensembles)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mmcorl.errors import MmcorlError
@@ -123,10 +125,12 @@ def test_pooling_two_models_at_the_budget_of_one(write_results):
     """The worked vote: [4,4,6,7] + [6,6,4,6] elects 6; the fifth samples are beyond the budget."""
     answers = {"a": {"1": ["4", "4", "6", "7", "4"]}, "b": {"1": ["6", "6", "4", "6", "4"]}}
     result = read_result(write_results("r", answers, {"1": "6"}) / "toy")
-    models = [groups(result, "a"), groups(result, "b")]
     with Grader() as grader:
-        found = pooled(models, 4, grader.classes)
+        found = pooled([(result, "a"), (result, "b")], 4, grader.classes)
         assert found is not None and (found[0].value, found[1]) == (1.0, 0.0)
-        with pytest.raises(MmcorlError, match="fewer than 6 samples"):
-            pooled(models, 6, grader.classes)
-        assert pooled([models[0], {}], 4, grader.classes) is None
+        with pytest.raises(MmcorlError, match="a has 5 samples a problem, and the vote takes 6"):
+            pooled([(result, "a"), (result, "b")], 6, grader.classes)
+        other = replace(result, benchmark=replace(result.benchmark, fingerprint="0" * 64))
+        with pytest.raises(MmcorlError, match="b answered other problems"):
+            pooled([(result, "a"), (other, "b")], 4, grader.classes)
+        assert pooled([(result, "a"), (replace(result, samples=[]), "b")], 4, grader.classes) is None

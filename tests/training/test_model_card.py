@@ -1,0 +1,32 @@
+from pathlib import Path
+
+import yaml
+
+from mmcorl.config_loading import load_config
+from mmcorl.rewards import RULES
+from mmcorl.training.model_card import _METHODS, model_card
+
+BEST = {"step": 30, "score": 0.8125, "rule": "held-out greedy accuracy"}
+
+
+def card(*overrides, best=None):
+    return model_card(load_config(Path("configs/quickstart.yaml"), list(overrides)), "qwen", best)
+
+
+def test_a_card_says_with_whom_how_and_which_checkpoint():
+    text = card(best=BEST)
+    _, header, body = text.split("---\n", 2)
+    assert yaml.safe_load(header)["library_name"] == "transformers"
+    assert "agent `qwen` with `internvl`" in body and "Co-RL" in body
+    assert "- Labels: none" in body and "built-in scenes" in body
+    assert "step 30, chosen by held-out greedy accuracy (0.8125)" in body
+    assert yaml.safe_load(body.split("```yaml\n")[1].split("```")[0])["run"]["name"] == "pair"
+
+
+def test_a_run_on_gold_answers_says_so():
+    assert "- Labels: used as rewards" in card("reward.rule=gold")
+    assert "This checkpoint" not in card()
+
+
+def test_every_rule_has_a_sentence():
+    assert set(_METHODS) == {*RULES, "gold"}

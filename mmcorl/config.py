@@ -72,19 +72,33 @@ class ScenesConfig(Section):
 
 
 class DataConfig(Section):
+    source: str | None = None
+    """A public data set by name, such as `open-r1`; it is streamed from the hub, or read from the copy that `path` names."""
     path: str | None = None
-    """A prepared folder, a JSONL, JSON or Parquet file, or a `save_to_disk` folder."""
+    """A prepared folder, a JSONL, JSON or Parquet file, a `save_to_disk` folder, a folder of images with
+    metadata.jsonl, or a data set downloaded from the hub."""
+    split: str | None = None
+    """Split of a data set that has several; null takes that of the source, or the only one."""
     scenes: ScenesConfig | None = None
-    """Instead of a path: the built-in rendered scenes."""
+    """Instead of a source or a path: the built-in rendered scenes."""
     columns: ColumnsConfig = ColumnsConfig()
-    """Names of the columns of a local file."""
+    """Names of the columns of a local file. A source knows its own."""
     limit: int | None = Field(default=None, ge=1)
     """Use only the first so many problems."""
+    fetch_urls: bool = False
+    """Fetch images that are given as http or https URLs; otherwise their rows are refused."""
 
     @model_validator(mode="after")
     def _one_source(self) -> DataConfig:
-        if (self.path is None) == (self.scenes is None):
-            raise ValueError("set exactly one of `path` and `scenes`; leave the other out or make it null")
+        named = self.path is not None or self.source is not None
+        if named == (self.scenes is not None):
+            raise ValueError(
+                "set `path`, `source` or `scenes`, and nothing beside `scenes`; leave the others out or make them null"
+            )
+        if self.source is not None and self.columns != ColumnsConfig():
+            raise ValueError(
+                f"source={self.source} knows its columns; leave `columns` out, or name a file by `path` alone"
+            )
         return self
 
 
@@ -113,6 +127,8 @@ class ImagesConfig(Section):
     """Images with fewer pixels are enlarged to this, keeping their shape."""
     max_pixels: int = Field(default=1024 * 1024, ge=1)
     """Images with more pixels are reduced to this, keeping their shape. Applied once, before any model's processor."""
+    max_long_side: int | None = Field(default=None, ge=1)
+    """Images whose longer side has more pixels are reduced to this, keeping their shape; null sets no limit."""
     tiling: bool = False
     """Let InternVL cut an image into tiles: finer detail, up to 13 times the image tokens."""
 

@@ -96,7 +96,11 @@ class PromptBuilder:
             )
         images = tuple(
             load_image(
-                source, self.images.max_pixels, self.images.min_pixels, f"image {k} of problem {problem.id!r}"
+                source,
+                self.images.max_pixels,
+                self.images.min_pixels,
+                f"image {k} of problem {problem.id!r}",
+                self.images.max_long_side,
             )
             for k, source in enumerate(problem.images, start=1)
         )

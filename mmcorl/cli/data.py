@@ -104,7 +104,7 @@ def _scenes(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     from itertools import islice
 
-    from mmcorl.data.loading import open_rows
+    from mmcorl.data.opening import open_rows
     from mmcorl.data.page import draw_page
     from mmcorl.data.rows import read_row
 

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from mmcorl.config import ColumnsConfig
-from mmcorl.errors import MmcorlError
+from mmcorl.data.bad_rows import BadRow
+from mmcorl.data.hub import Hub
+from mmcorl.data.quirks import Quirk, apply
+from mmcorl.data.web import fetch
 from mmcorl.problems import AnswerKind, Gold, ImageSource, Problem
 
 IMAGE_MARKER = "<image>"
@@ -34,30 +37,43 @@ _USUAL_NAMES = {
 
 @dataclass(frozen=True)
 class Source:
-    """A local data set, and what its settings are called (`data.train.columns.id`, `--columns.id`), for errors."""
+    """Rows of a local data set, or of one on the hub, and how they become problems.
 
-    path: Path
+    `prefix` is what the settings are called (`data.train.`, `--`), for errors. `quirks` change native rows before their
+    columns are read. Images given as URLs are fetched only with `fetch_urls`.
+    """
+
+    path: Path | None
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     prefix: str = "data.train."
+    quirks: tuple[Quirk, ...] = ()
+    hub: Hub | None = None
+    """Where the rows are without a path; with one, which of its configs belong to the data set."""
+    split: str | None = None
+    """The split of a local copy that has several."""
+    fetch_urls: bool = False
 
     @property
-    def image_folder(self) -> Path:
-        """What image paths are relative to."""
+    def name(self) -> str:
+        """Where the rows come from, for errors."""
+        return str(self.path) if self.path is not None else str(self.hub)
+
+    @property
+    def image_folder(self) -> Path | None:
+        """What image paths are relative to; None on the hub."""
+        if self.path is None:
+            return None
         return self.path if self.path.is_dir() else self.path.parent
 
 
-class BadRow(MmcorlError):
-    """A row that is no problem. `reason` says so without the row's own values, so that rows can be counted by it."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
 def read_row(row: Mapping[str, Any], number: int, source: Source) -> tuple[Problem, Gold | None]:
-    """Row `number` (from 0) of a source. Image files are looked for, not opened. Raises BadRow."""
+    """Row `number` (from 0) of a source. Image files are looked for, not opened.
+
+    Raises BadRow for a row that is no problem, and LeftOut for one that the source's quirks leave out.
+    """
     columns = source.columns
     try:
+        row = apply(source.quirks, row)
         question = _question(row, source)
         images = _images(_cell(row, columns.images), source)
         choices = _choices(_cell(row, columns.choices), columns.choices)
@@ -78,7 +94,7 @@ def read_row(row: Mapping[str, Any], number: int, source: Source) -> tuple[Probl
         )
         return problem, _gold(_cell(row, columns.answer))
     except BadRow as bad:
-        raise BadRow(bad.reason, f"row {number} of {source.path}: {bad}") from None
+        raise type(bad)(bad.reason, f"row {number} of {source.name}: {bad}") from None
 
 
 def suggest_column(field_name: str, present: Collection[str], source: Source) -> str:
@@ -181,9 +197,13 @@ def _image(item: Any, source: Source) -> ImageSource:
 
 def _image_of_text(text: str, source: Source) -> ImageSource:
     if text.startswith(("http://", "https://")):
-        raise BadRow(
-            "image is a URL", f"the image {_short(text)} is on the web; download it and name the file"
-        )
+        if not source.fetch_urls:
+            raise BadRow(
+                "image is a URL",
+                f"the image {_short(text)} is on the web; set {source.prefix}fetch_urls=true to fetch it, "
+                "or download it and name the file",
+            )
+        return fetch(text)
     if text.startswith((*_BASE64_STARTS, "data:")):
         try:
             return base64.b64decode(text.partition(";base64,")[2] or text, validate=True)
@@ -191,6 +211,12 @@ def _image_of_text(text: str, source: Source) -> ImageSource:
             raise BadRow(
                 "broken base64 image", f"the image {_short(text)} is not whole base64 ({error})"
             ) from None
+    if source.image_folder is None:
+        raise BadRow(
+            "image is a path on the hub",
+            f"the image {_short(text)} is a path, and rows of the hub come without their files; download the data set "
+            f"and set {source.prefix}path to the copy",
+        )
     path = source.image_folder / text
     try:
         found = path.is_file()

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmcorl.config import ImagesConfig
+from mmcorl.data.bad_rows import BadRow
 from mmcorl.data.images import load_image
-from mmcorl.data.loading import check_columns, open_rows
-from mmcorl.data.rows import BadRow, Source, read_row
+from mmcorl.data.opening import open_rows
+from mmcorl.data.reading import check_columns
+from mmcorl.data.rows import Source, read_row
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Problem
 
@@ -57,7 +59,7 @@ def survey(source: Source) -> Survey:
             problem, gold = read_row(row, number, source)
             if problem.id in seen_ids:
                 raise BadRow(
-                    "duplicate id", f"row {number} of {source.path}: the id {problem.id} came before"
+                    "duplicate id", f"row {number} of {source.name}: the id {problem.id} came before"
                 )
             _decode(problem, number, source)
         except BadRow as bad:
@@ -82,7 +84,7 @@ def _decode(problem: Problem, number: int, source: Source) -> None:
         try:
             load_image(image, caps.max_pixels, caps.min_pixels, f"image {place}")
         except MmcorlError as error:
-            raise BadRow("unreadable image", f"row {number} of {source.path}: {error}") from None
+            raise BadRow("unreadable image", f"row {number} of {source.name}: {error}") from None
 
 
 def _content(problem: Problem) -> bytes:

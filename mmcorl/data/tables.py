@@ -6,10 +6,11 @@ decoded.
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 import datasets
 import pyarrow as pa
@@ -23,10 +24,11 @@ _BATCH_ROWS = 32  # of images of some MB each
 
 
 def json_rows(path: Path) -> Iterator[Row]:
-    """Rows of a file that holds one object a line, or one list of objects."""
-    with path.open(encoding="utf-8-sig") as file:
+    """Rows of a file, gzipped or not, that holds one object a line, one list of objects or one object of objects."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8-sig") as file:
         try:
-            rows = _listed(file, path) if _first_character(file) == "[" else _lines(file, path)
+            rows = _whole(file, path) if _is_whole(file, path) else _lines(file, path)
             for number, row in enumerate(rows):
                 if not isinstance(row, dict):
                     raise MmcorlError(
@@ -35,6 +37,8 @@ def json_rows(path: Path) -> Iterator[Row]:
                 yield row
         except UnicodeDecodeError as error:
             raise MmcorlError(f"{path} is not UTF-8 text ({error}); convert it") from None
+        except (gzip.BadGzipFile, EOFError) as error:
+            raise MmcorlError(f"{path} is not a whole gzip file ({error}); fetch it again") from None
 
 
 def parquet_rows(path: Path) -> Iterator[Row]:
@@ -44,7 +48,7 @@ def parquet_rows(path: Path) -> Iterator[Row]:
             features = datasets.Features.from_arrow_schema(file.schema_arrow)
             for group in range(file.num_row_groups):  # all at once, Arrow would hold on to the whole file
                 batches = file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group])
-                yield from _arrow_rows(batches, features)
+                yield from arrow_rows(batches, features)
     except (pa.ArrowException, OSError) as error:
         raise MmcorlError(f"{path} is not a whole Parquet file ({error}); write it again") from None
 
@@ -55,10 +59,10 @@ def saved_rows(folder: Path) -> Iterator[Row]:
         dataset = datasets.Dataset.load_from_disk(str(folder))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise MmcorlError(f"{folder} is not a whole `save_to_disk` folder ({error}); save it again") from None
-    yield from _arrow_rows(dataset.with_format("arrow").iter(batch_size=_BATCH_ROWS), dataset.features)
+    yield from arrow_rows(dataset.with_format("arrow").iter(batch_size=_BATCH_ROWS), dataset.features)
 
 
-def _arrow_rows(batches: Iterable[Any], features: datasets.Features) -> Iterator[Row]:
+def arrow_rows(batches: Iterable[Any], features: datasets.Features) -> Iterator[Row]:
     labels = {name: label for name, label in features.items() if isinstance(label, datasets.ClassLabel)}
     for batch in batches:
         for row in batch.to_pylist():
@@ -67,22 +71,34 @@ def _arrow_rows(batches: Iterable[Any], features: datasets.Features) -> Iterator
             yield row
 
 
-def _first_character(file: TextIO) -> str:
+def _is_whole(file: IO[str], path: Path) -> bool:
+    """Whether the file is one JSON value, and not a row a line."""
     character = file.read(1)
     while character.isspace():
         character = file.read(1)
     file.seek(0)
-    return character
-
-
-def _listed(file: TextIO, path: Path) -> list[Any]:
+    if character != "{" or ".json" not in path.suffixes:
+        return character == "["
+    first = next((line for line in file if line.strip()), "")
+    file.seek(0)
     try:
-        return json.load(file)
+        values = json.loads(first).values()
+    except json.JSONDecodeError:  # the object goes on in the next line
+        return True
+    return bool(values) and all(isinstance(value, dict) for value in values)
+
+
+def _whole(file: IO[str], path: Path) -> list[Any]:
+    try:
+        value = json.load(file)
     except json.JSONDecodeError as error:
         raise MmcorlError(f"{path} is not valid JSON in line {error.lineno} ({error.msg})") from None
+    if isinstance(value, dict):
+        return list(value.values()) if all(isinstance(row, dict) for row in value.values()) else [value]
+    return value
 
 
-def _lines(file: TextIO, path: Path) -> Iterator[Any]:
+def _lines(file: IO[str], path: Path) -> Iterator[Any]:
     for number, line in enumerate(file, start=1):
         if not line.strip():
             continue

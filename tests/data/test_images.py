@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from mmcorl.data.images import DECODE_LIMIT, capped_size, load_image
+from mmcorl.data.images import DECODE_LIMIT, capped_size, image_size, load_image
 from mmcorl.errors import MmcorlError
 
 RED, GREEN, WHITE = (255, 0, 0), (0, 128, 0), (255, 255, 255)
@@ -186,3 +186,35 @@ def test_a_missing_file_says_so(tmp_path: Path):
 def test_a_folder_is_no_image(tmp_path: Path):
     with pytest.raises(MmcorlError, match="problem p7"):
         load(tmp_path)
+
+
+def test_the_long_side_has_a_cap_of_its_own():
+    assert load_image(Image.new("RGB", (400, 100)), 10**6, 1, max_long_side=100).size == (100, 25)
+    assert load_image(Image.new("RGB", (100, 400)), 10**6, 10**6, max_long_side=200).size == (50, 200)
+    assert load_image(Image.new("RGB", (40, 10)), 10**6, 10**6, max_long_side=80).size == (80, 20)
+    assert load_image(Image.new("RGB", (400, 300)), 300, 1, max_long_side=200).size == (20, 15)
+
+
+@given(
+    width=st.integers(1, 5000),
+    height=st.integers(1, 5000),
+    least=st.integers(1, 10**6),
+    long=st.integers(1, 3000),
+)
+def test_no_side_is_longer_than_the_cap(width: int, height: int, least: int, long: int):
+    assert max(capped_size(width, height, 10**6, least, long)) <= long
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+def test_sizes_are_read_without_decoding(orientation: int, tmp_path: Path):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    content = encoded(two_halves(), "JPEG", exif=exif)
+    (tmp_path / "a.jpg").write_bytes(content)
+    assert image_size(content) == image_size(tmp_path / "a.jpg") == load(content).size
+    assert image_size(two_halves()) == (60, 40)
+    assert image_size(encoded(two_halves())[:60]) == (60, 40)
+    with pytest.raises(MmcorlError, match="has more than"):
+        image_size(bomb(9000, 9000))
+    with pytest.raises(MmcorlError, match="is not an image"):
+        image_size(b"text")

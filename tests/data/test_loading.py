@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import logging
@@ -77,6 +78,27 @@ def test_a_json_file_may_hold_a_row_a_line(folder: Path):
     assert load(write_lines(folder / "rows.json", ROWS)) == expected(folder / "red.png")
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_one_object_of_rows(folder: Path, indent: int | None):
+    (folder / "rows.json").write_text(json.dumps({row["id"]: row for row in ROWS}, indent=indent))
+    assert load(folder / "rows.json") == expected(folder / "red.png")
+
+
+def test_gzipped_lines(folder: Path):
+    lines = write_lines(folder / "rows.jsonl", ROWS).read_bytes()
+    (folder / "rows.jsonl.gz").write_bytes(gzip.compress(lines))
+    assert load(folder / "rows.jsonl.gz") == expected(folder / "red.png")
+    (folder / "rows.jsonl.gz").write_bytes(gzip.compress(lines)[:40])
+    assert "is not a whole gzip file" in complaint(folder / "rows.jsonl.gz")
+
+
+def test_images_with_their_metadata(folder: Path):
+    write_lines(folder / "metadata.jsonl", [{"file_name": "red.png", "question": "How many?", "answer": "3"}])
+    data = load(folder, columns={"images": "image"})
+    assert data.problems == [Problem("0", "How many?", (folder / "red.png",))]
+    assert data.golds == {"0": Gold("3")}
+
+
 def test_parquet_with_paths(folder: Path):
     columns = {
         name: [row.get(name) for row in ROWS] for name in ("id", "question", "images", "choices", "answer")
@@ -150,7 +172,8 @@ def test_a_path_that_does_not_exist(tmp_path: Path):
 def test_forms_that_are_not_known(tmp_path: Path):
     (tmp_path / "rows.csv").write_text("question\n1")
     assert "rows.csv is of no known form" in complaint(tmp_path / "rows.csv")
-    assert "is of no known form" in complaint(tmp_path)
+    (tmp_path / "rows.csv").unlink()
+    assert "cannot be read as a data set" in complaint(tmp_path)
 
 
 def test_a_dataset_of_several_splits(tmp_path: Path):
@@ -177,7 +200,7 @@ def test_an_empty_parquet_file(tmp_path: Path):
     [
         ('{"question": "q"}\n{"question"', "line 2, is not one JSON object"),
         ('[{"question": "q"},\n', "is not valid JSON in line"),
-        ('{\n "1": {"question": "q"}\n}', "line 1, is not one JSON object"),
+        ('{\n "1": {"question": "q"},\n}', "is not valid JSON in line"),
         ('[{"question": "q"}, 3]', "row 1 of"),
         ('"text"', "is a str, not an object"),
     ],

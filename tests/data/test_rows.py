@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from mmcorl.config import ColumnsConfig
-from mmcorl.data.rows import BadRow, Source, read_row, suggest_column
+from mmcorl.data.bad_rows import BadRow
+from mmcorl.data.rows import Source, read_row, suggest_column
 from mmcorl.problems import Gold, Problem
 
 

@@ -1,0 +1,181 @@
+"""What public data sets do differently: small pure changes of a native row before its columns are read.
+
+A quirk is written as a list of words, its name and then names of columns or values, so that declarations of sources
+and of benchmarks are data: `("answer_tag", "solution")`. Each takes a row and gives a changed copy; none looks at
+another row, and none chooses how a problem is asked by its gold answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mmcorl.data.bad_rows import BadRow, LeftOut
+from mmcorl.data.options import gold_label, listed_items, place_images, split_items, split_question
+from mmcorl.errors import MmcorlError
+
+Quirk = tuple[str, ...]
+Row = Mapping[str, Any]
+
+_TAG = re.compile(r"<answer>(.*?)(?:</answer>|$)", re.DOTALL | re.IGNORECASE)
+_BOX = "\\boxed{"
+
+
+def apply(quirks: Sequence[Quirk], row: Row) -> Row:
+    """The row after all quirks, in order. Raises LeftOut where one leaves it out, BadRow where one cannot read it."""
+    for name, *arguments in quirks:
+        row = {**row, **QUIRKS[name](row, *arguments)}
+    return row
+
+
+def check_quirks(quirks: Sequence[Sequence[str]], where: str) -> tuple[Quirk, ...]:
+    """Quirks out of a configuration file. Raises MmcorlError for a name that is none."""
+    for quirk in quirks:
+        if not quirk or quirk[0] not in QUIRKS:
+            raise MmcorlError(f"{where}: {list(quirk)} is no quirk; known are {', '.join(QUIRKS)}")
+    return tuple(map(tuple, quirks))
+
+
+def first_of(row: Row, column: str, *others: str) -> Row:
+    """The first of the columns that is present and not null: releases of one set name a column differently."""
+    return {column: next((row[name] for name in (column, *others) if row.get(name) is not None), None)}
+
+
+def inner(row: Row, column: str, *path: str) -> Row:
+    """A value out of nested columns, as `reward_model` -> `ground_truth`."""
+    value: Any = row
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return {column: value}
+
+
+def said_by_user(row: Row, column: str, source: str) -> Row:
+    """The text of the user's turns of a chat: a list of messages whose content is text or a list of parts."""
+    turns = row.get(source)
+    if not isinstance(turns, list):
+        return {column: turns}
+    contents = [turn.get("content") for turn in turns if turn.get("role") == "user"]
+    texts = [
+        content
+        if isinstance(content, str)
+        else "".join(
+            "<image>" if part.get("type") == "image" else part.get("text") or "" for part in content or ()
+        )
+        for content in contents
+    ]
+    return {column: "\n".join(texts)}
+
+
+def stripped(row: Row, *columns: str) -> Row:
+    """Texts without white space around them."""
+    return {name: row[name].strip() for name in columns if isinstance(row.get(name), str)}
+
+
+def answer_tag(row: Row, column: str, fallback: str = "") -> Row:
+    """The gold inside the last `<answer>` tag; without a tag the column `fallback`, or the text as it stands."""
+    text = row.get(column)
+    if not isinstance(text, str):
+        return {}
+    if tags := _TAG.findall(text):
+        return {column: tags[-1].strip()}
+    return {column: row.get(fallback) if fallback else text.strip()}
+
+
+def after_hashes(row: Row, column: str) -> Row:
+    """The gold after the last "####"."""
+    text = row.get(column)
+    return {column: text.rpartition("####")[2].strip()} if isinstance(text, str) else {}
+
+
+def boxed(row: Row, column: str) -> Row:
+    """The gold inside the last `\\boxed{}` of a solution; null without one."""
+    text = row.get(column)
+    if not isinstance(text, str):
+        return {}
+    start = text.rfind(_BOX)
+    if start < 0:
+        return {column: None}
+    depth = 1
+    for end in range(begin := start + len(_BOX), len(text)):
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
+        if not depth:
+            return {column: text[begin:end].strip()}
+    return {column: None}
+
+
+def split_options(row: Row, question: str, choices: str) -> Row:
+    """Options that stand in the question's text, moved into a column of their own. Present choices stay."""
+    found = split_question(row[question]) if isinstance(row.get(question), str) else None
+    if row.get(choices) or found is None or not all(found[1].values()):
+        return {}
+    return {question: found[0], choices: list(found[1].values())}
+
+
+def item_options(row: Row, options: str, choices: str, answer: str) -> Row:
+    """Options in one string ("A. 4 cm;B. 6 cm"). A gold letter becomes that of the option's place in the list."""
+    found = split_items(row[options]) if isinstance(row.get(options), str) else {}
+    if not found:
+        raise BadRow(
+            "options cannot be split",
+            f"the column `{options}` holds no labelled options: {row.get(options)!r:.120}",
+        )
+    gold = row.get(answer)
+    return {choices: list(found.values()), answer: gold_label(gold, found) if isinstance(gold, str) else gold}
+
+
+def printed_options(row: Row, options: str, choices: str) -> Row:
+    """Options as the printed form of a list ("['3', '4']")."""
+    value = row.get(options)
+    return {choices: listed_items(value) if isinstance(value, str) else value}
+
+
+def gather(row: Row, column: str, *others: str) -> Row:
+    """One list of the values of several columns (`image_1`, `image_2`, ...), nulls left out."""
+    return {column: [row[name] for name in others if row.get(name) is not None]}
+
+
+def image_markers(row: Row, question: str, images: str, choices: str = "") -> Row:
+    """One `<image>` where each image is first mentioned in the question or its choices, images in that order."""
+    value = row.get(images)
+    items = value if isinstance(value, list) else [] if value in (None, "") else [value]
+    options = row.get(choices) if choices else None
+    options = (
+        options if isinstance(options, list) and all(isinstance(text, str) for text in options) else None
+    )
+    if not isinstance(row.get(question), str):
+        return {}
+    (asked, *texts), order = place_images([row[question], *(options or ())], len(items))
+    changed: dict[str, Any] = {question: asked.strip(), images: [items[index] for index in order]}
+    return changed | ({choices: texts} if options else {})
+
+
+def only(row: Row, column: str, *values: str) -> Row:
+    """Leave out rows whose column is none of the values, compared as text."""
+    if str(row.get(column)) not in values:
+        raise LeftOut(f"left out by {column}", f"its column `{column}` holds {row.get(column)!r:.80}")
+    return {}
+
+
+def between(row: Row, column: str, low: str, high: str) -> Row:
+    """Leave out rows whose number is not strictly between two others."""
+    value = row.get(column)
+    if not isinstance(value, int | float) or not float(low) < value < float(high):
+        raise LeftOut(f"left out by {column}", f"its column `{column}` holds {value!r:.80}")
+    return {}
+
+
+def kind_where(row: Row, kind: str, column: str, *values: str) -> Row:
+    """The answer kind of rows whose column holds one of the values."""
+    return {"kind": kind} if str(row.get(column)).casefold() in values else {}
+
+
+QUIRKS: dict[str, Callable[..., Row]] = {
+    quirk.__name__: quirk
+    for quirk in (
+        *(first_of, inner, gather, said_by_user, stripped),
+        *(answer_tag, after_hashes, boxed),
+        *(split_options, item_options, printed_options, image_markers),
+        *(only, between, kind_where),
+    )
+}

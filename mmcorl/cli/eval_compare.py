@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from mmcorl.evaluation.compare import Difference
 
 _SHOWN = 10
+_WIDTH = 100  # characters of a question that are shown
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,8 +49,7 @@ def compare_command(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([d.to_json() for d in differences], indent=2))
         return 0
-    console = Console()
-    console.print(_table(differences))
+    Console(width=None if sys.stdout.isatty() else 120).print(_table(differences))
     for d in differences:
         if not d.same_declaration:
             print(f"{d.benchmark}: the two were asked or graded by different declarations")
@@ -61,11 +62,10 @@ def compare_command(options: argparse.Namespace) -> int:
             f"{d.benchmark}: {gained} problems are solved more often now, {len(d.changes) - gained} less often"
         )
         for c in d.changes[: options.show]:
-            console.print(
-                f"  {c.problem}: {c.first_rate:.2f} -> {c.second_rate:.2f}, gold {c.gold!r}, answers {c.first_answer!r} "
-                f"-> {c.second_answer!r}: {' '.join(c.question.split())[:100]}",
-                highlight=False,
-                markup=False,
+            question = " ".join(c.question.split())[:_WIDTH]
+            print(
+                f"  {c.problem}: {c.first_rate:.2f} -> {c.second_rate:.2f}, gold {c.gold!r}, "
+                f"answers {c.first_answer!r} -> {c.second_answer!r}: {question}"
             )
     return 0
 

@@ -33,8 +33,6 @@ def rescore_command(options: argparse.Namespace) -> int:
     """Grade again, write the verdicts and the summary, print what changed. Raises MmcorlError for no result folder."""
     import json
 
-    from rich.console import Console
-
     from mmcorl.evaluation.rescore import rescore
     from mmcorl.evaluation.tables import summarize, write_summary
     from mmcorl.graders import Extraction, Grader
@@ -46,21 +44,17 @@ def rescore_command(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([change.to_json() for change in changes], indent=2))
         return 0
-    console = Console()
     left = options.show
     for change in changes:
-        console.print(
+        print(
             f"{change.benchmark}: {change.samples} samples, {change.right_before} right before and {change.right} now; "
-            f"{len(change.new_verdicts)} new verdicts, {change.reread} answers read differently",
-            highlight=False,
+            f"{len(change.new_verdicts)} new verdicts, {change.reread} answers read differently"
         )
         for verdict in change.new_verdicts[:left]:
-            word = "right now" if verdict.correct else "wrong now"
-            console.print(
-                f"  {word}: {verdict.problem} ({verdict.model}, sample {verdict.sample}): gold {verdict.gold!r}, "
-                f"read {verdict.answer_before!r} before and {verdict.answer!r} now",
-                highlight=False,
-                markup=False,
+            word = "right" if verdict.correct else "wrong"
+            print(
+                f"  now {word}: {verdict.problem} ({verdict.model}, sample {verdict.sample}): gold {verdict.gold!r}, "
+                f"read {verdict.answer_before!r} before and {verdict.answer!r} now"
             )
         left = max(0, left - len(change.new_verdicts))
     print("nothing was written" if options.dry_run else f"written: {options.results}")

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from mmcorl.cohort.ballots import Classes
 from mmcorl.evaluation.records import OUT_SETTING, benchmark_folders, read_result, read_run
@@ -108,37 +109,44 @@ def to_markdown(summary: Summary) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def as_table(summary: Summary) -> Table:
-    """A line a benchmark and model; shares in percent, with 95 % intervals over problems."""
+def as_table(summary: Summary, votes_only: bool = False) -> Table:
+    """A line a benchmark and model; shares in percent, with 95 % intervals over problems.
+
+    `votes_only` leaves all but the votes out, to lay models and their ensemble side by side.
+    """
+    heads = ("k", "problems", "avg@k", "pass@k", "maj@k", "ties", "read", "cut off", "tokens", "s")
     table = Table(title="Accuracy in % [95 % interval over problems]", title_justify="left")
     table.add_column("benchmark")
     table.add_column("model")
-    for head in ("k", "problems", "avg@k", "pass@k", "maj@k", "ties", "read", "cut off", "tokens", "s"):
-        table.add_column(head, justify="right")
+    for head in heads:
+        if not votes_only or head in ("k", "problems", "maj@k", "ties"):
+            table.add_column(head, justify="right")
     for s in summary.scores:
-        several = s.samples > 1
         problems = f"{s.accuracy.problems}" + (f" of {s.accuracy.problems + s.missing}" if s.missing else "")
-        table.add_row(
-            s.benchmark, s.model, str(s.samples), problems, shown(s.accuracy),
-            _percent(s.pass_at[s.samples]) if several else "", shown(s.majority) if several else "",
-            _percent(s.tie_rate) if several else "", _percent(s.extraction_rate), _percent(s.truncation_rate),
-            f"{s.tokens:.0f}", f"{s.seconds:.0f}",
-        )  # fmt: skip
+        vote = (shown(s.majority), _percent(s.tie_rate)) if s.majority else ("", "")
+        if votes_only:
+            table.add_row(s.benchmark, s.model, str(s.samples), problems, *vote)
+            continue
+        best = _percent(s.pass_at[s.samples]) if s.samples > 1 else ""
+        rest = (
+            _percent(s.extraction_rate),
+            _percent(s.truncation_rate),
+            f"{s.tokens:.0f}",
+            f"{s.seconds:.0f}",
+        )
+        table.add_row(s.benchmark, s.model, str(s.samples), problems, shown(s.accuracy), best, *vote, *rest)
         if s.four_dimensions:
-            scores = s.four_dimensions
-            text = f"four dimensions: strict {_percent(scores['score_strict'])}, loose {_percent(scores['score_loose'])}"
-            table.add_row("", text)
+            strict, loose = (_percent(s.four_dimensions[f"score_{how}"]) for how in ("strict", "loose"))
+            table.add_row("", f"four dimensions: strict {strict}, loose {loose}")
         for name, values in s.breakdown.items():
             for value, estimate in values.items():
-                table.add_row(
-                    "", f"{name}: {value}", "", str(estimate.problems), shown(estimate), style="dim"
-                )
+                label = Text(f"{name}: {value}")  # values of rows may look like markup
+                table.add_row("", label, "", str(estimate.problems), shown(estimate), style="dim")
     for e in summary.ensembles:
-        k = e.samples * len(e.models)
-        table.add_row(
-            e.benchmark, " + ".join(e.models), str(k), str(e.majority.problems), "", "", shown(e.majority),
-            _percent(e.tie_rate), style="bold",
-        )  # fmt: skip
+        facts = (str(e.samples * len(e.models)), str(e.majority.problems))
+        others = () if votes_only else ("", "")
+        vote = (shown(e.majority), _percent(e.tie_rate))
+        table.add_row(e.benchmark, " + ".join(e.models), *facts, *others, *vote, style="bold")
     return table
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+
 import pytest
 
+from mmcorl.cli import eval_compare
 from mmcorl.errors import MmcorlError
 from mmcorl.evaluation.compare import Change, compare
 from mmcorl.statistics import mcnemar_test
@@ -80,3 +84,22 @@ def test_no_benchmark_in_common_is_an_error(write_results):
     second = write_results("second", {"a": rows("R" * 10)}, GOLDS, benchmark="other")
     with pytest.raises(MmcorlError, match="no benchmark in common"):
         compare(first, second)
+
+
+def test_the_command_prints_the_difference_and_what_changed(write_results, capsys):
+    first = write_results("first", {"a": rows("RRRRwwwwww")}, GOLDS)
+    second = write_results("second", {"b": rows("RRRwRRRRRw")}, GOLDS)
+    parser = argparse.ArgumentParser()
+    eval_compare.add_parser(parser.add_subparsers())
+
+    def run(*arguments: str) -> str:
+        options = parser.parse_args(["compare", str(first), str(second), *arguments])
+        assert options.command(options) == 0
+        return capsys.readouterr().out
+
+    text = " ".join(run("--show", "1").split())
+    assert "+40.0" in text and "exact McNemar" in text
+    assert "toy: 5 problems are solved more often now, 1 less often" in text
+    assert "3: 1.00 -> 0.00, gold '1', answers '1' -> '0': Question 3?" in text and "4: 0.00" not in text
+    [printed] = json.loads(run("--json"))
+    assert printed["p"] == mcnemar_test(1, 5) and len(printed["changes"]) == 6

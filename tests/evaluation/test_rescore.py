@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 from dataclasses import replace
 
+from mmcorl.cli import eval_rescore
 from mmcorl.evaluation.records import SAMPLES_FILE, Lines, read_result
 from mmcorl.evaluation.rescore import NewVerdict, rescore
 from mmcorl.graders import Answer, Extraction, Grader
@@ -91,3 +94,24 @@ def test_the_recorded_convention_is_used(write_results):
     out = write_results("rounded", {"a": {"1": ["1.23"]}}, {"1": "1.2"}, fields)
     with Grader() as grader:
         assert rescore(out, grader)[0].right == 1
+
+
+def run(module, arguments: list[str]) -> int:
+    """The subcommand as `mmcorl-eval` calls it."""
+    parser = argparse.ArgumentParser()
+    module.add_parser(parser.add_subparsers())
+    options = parser.parse_args(arguments)
+    return options.command(options)
+
+
+def test_the_command_writes_verdicts_and_summary_and_says_what_changed(write_results, capsys):
+    out = write_results("r", ANSWERS, GOLDS)
+    spoil(out)
+    assert run(eval_rescore, ["rescore", str(out), "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["right"] == 2
+    assert not (out / "summary.json").exists()
+    assert run(eval_rescore, ["rescore", str(out)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "toy: 4 samples, 1 right before and 2 now; 1 new verdicts, 1 answers read differently" in printed
+    assert "now right: 1 (a, sample 0): gold '4', read '4' before and '4' now" in printed
+    assert json.loads((out / "summary.json").read_text())["scores"][0]["accuracy"]["value"] == 0.5

@@ -67,3 +67,10 @@ def test_files_and_screen_show_the_same(write_results):
     console = Console(width=160, record=True, file=io.StringIO())
     console.print(as_table(summary))
     assert "version: Text Only" in (text := console.export_text()) and "100.0 [100.0, 100.0]" in text
+
+
+def test_votes_alone_leave_the_averages_out(write_results):
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(as_table(summary_of(two_models(write_results)), votes_only=True))
+    text = console.export_text()
+    assert "avg@k" not in text and "a + b" in text and "100.0 [100.0, 100.0]" in text

@@ -32,11 +32,11 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mmcorl.agents.agent import Agent
 from mmcorl.cohort.exchange import Exchange
-from mmcorl.config import Config, ScenesConfig
+from mmcorl.config import Config, RewardConfig, ScenesConfig
 from mmcorl.data.scenes import scenes
 from mmcorl.graders import Answer, Grader
 from mmcorl.problems import Gold, Problem
-from mmcorl.rewards import RewardInputs, RewardRule, Rewards, rule_of
+from mmcorl.rewards import RewardInputs, Rewards, Rule, rule_of
 from mmcorl.training.learner import Learner
 from mmcorl.training.loop import Trainer
 from mmcorl.training.world import World
@@ -62,8 +62,8 @@ def main() -> None:
         f"median of {steps} steps"
     )
     for title, rule, reward in (
-        ("gold reward", rule_of("gold", gold_answers(pairs)), matches),
-        ("every group live", every_other_rule, every_other),
+        ("gold reward", rule_of(RewardConfig(rule="gold"), gold_answers(pairs)), matches),
+        ("every group live", Rule(every_other_rule), every_other),
     ):
         with tempfile.TemporaryDirectory() as folder:
             trainer = trl_trainer(arguments.model, pairs, problems, steps + 1, Path(folder), reward)
@@ -99,7 +99,7 @@ def every_other_rule(inputs: RewardInputs) -> Rewards:
 
 @contextmanager
 def mmcorl_trainer(
-    model: Path, pairs: Sequence[tuple[Problem, Gold]], problems: int, rule: RewardRule
+    model: Path, pairs: Sequence[tuple[Problem, Gold]], problems: int, rule: Rule
 ) -> Iterator[Trainer]:
     """A cohort of one agent."""
     config = Config.model_validate(

@@ -143,7 +143,10 @@ class RolloutsConfig(Section):
     problems_per_step: int = Field(default=16, ge=1)
     """Problems that every agent answers in one step (the whole agent, over all its ranks)."""
     per_problem: int = Field(default=8, ge=1)
-    """Completions an agent samples for each problem (K)."""
+    """Completions an agent learns from for each problem (K)."""
+    votes: int | None = Field(default=None, ge=1)
+    """Completions an agent samples for each problem and puts to the vote (M); the first `per_problem` of them are
+    learned from. Null samples `per_problem`."""
     max_tokens: int = Field(default=1024, ge=1)
     """Longest completion, in tokens."""
     max_prompt_tokens: int = Field(default=4096, ge=1)
@@ -156,7 +159,15 @@ class RolloutsConfig(Section):
 
 class AgentConfig(Section):
     model: str
-    """A local folder or a hub id, loaded with `from_pretrained`."""
+    """A local folder or a hub id, loaded with `from_pretrained`; with `endpoint`, the model's name there."""
+    frozen: bool = False
+    """Let the agent answer and vote, and never train it."""
+    endpoint: str | None = None
+    """Base URL of an OpenAI-compatible server (`https://host/v1`) that answers for this agent, which must be frozen."""
+    api_key_env: str | None = None
+    """Name of the environment variable that holds the endpoint's key; null sends none."""
+    wording: Literal["original", "twin"] = "original"
+    """Which wording of the problems the agent reads, when it trains and when it votes: `twin` is that of `data.twin`."""
     ranks: int = Field(default=1, ge=1)
     """Data-parallel processes of this agent."""
     devices: tuple[int, ...] | None = None
@@ -196,6 +207,9 @@ class CohortConfig(Section):
     """A vote whose share of the parsed answers is below this elects nothing."""
     ties: Literal["first", "abstain"] = "first"
     """A tie elects the answer met first (as in the paper's release) or nothing."""
+    weigh: Literal["votes", "share", "pooled"] = "votes"
+    """What counts under `peers` and `all`: each agent's vote once, each by its share, or all their completions as one
+    ballot, to which `threshold` and `ties` then apply. Under votes and share a tie elects nothing."""
     store: str = "tcp://127.0.0.1:0"
     """Where ballots meet: `tcp://host:port` (port 0 picks a free one) or `file:///path` on a shared file system."""
     dead_after: float = Field(default=20.0, gt=0)
@@ -203,8 +217,31 @@ class CohortConfig(Section):
 
 
 class RewardConfig(Section):
-    rule: Literal["peer_vote", "self_vote", "gold"] = "peer_vote"
-    """What a completion is rewarded for: the peer's vote (Co-RL), the agent's own (TTRL), or the labelled answer."""
+    rule: Literal[
+        "peer_vote",
+        "self_vote",
+        "twin_vote",
+        "teacher_vote",
+        "cluster_share",
+        "entropy",
+        "self_certainty",
+        "gold",
+        "random",
+        "format_only",
+        "incorrect",
+    ] = "peer_vote"
+    """What a completion is rewarded for, such as the peer's vote (Co-RL), the agent's own (TTRL) or the labelled answer;
+    docs/methods.md has them all."""
+    unparsed: float | None = None
+    """Reward of a completion that concluded nothing, under `entropy` and `self_certainty`; null rewards it as any
+    other, -7.0 is the format variant of RENT."""
+    teacher_start: float = Field(default=0.01, ge=0, le=1)
+    """Share of the agent's weights that the teacher of `teacher_vote` takes over at the first step; it falls to
+    `teacher_end` along half a cosine."""
+    teacher_end: float = Field(default=1e-5, ge=0, le=1)
+    """The same share at the end of the run."""
+    chance: float = Field(default=0.5, gt=0, lt=1)
+    """Probability of reward 1 under `random`."""
 
 
 class LossConfig(Section):
@@ -219,7 +256,8 @@ class LossConfig(Section):
     ratio_cap: float | None = Field(default=None, gt=1)
     """Largest probability ratio, clipped or not (dual clip); null sets none."""
     beta: float = Field(default=0.0, ge=0)
-    """Weight of the KL divergence (k3) to the starting weights; 0 loads no reference model."""
+    """Weight of the KL divergence (k3) to the starting weights, or to the teacher under `reward.rule=teacher_vote`;
+    0 loads no reference model."""
     updates_per_rollout: int = Field(default=1, ge=1)
     """Optimiser updates on each batch of rollouts, each on an equal share of its problems."""
     bnpo_completions: int = Field(default=1, ge=1)
@@ -271,6 +309,31 @@ class CheckpointsConfig(Section):
     is the default of a run without evaluation."""
 
 
+class MonitorsConfig(Section):
+    stop_on_collapse: bool = False
+    """End the run, saved, when an alarm says that training collapses: few answers, answers cut off, or always the same."""
+    patience: int = Field(default=10, ge=1)
+    """Steps running in which something must be wrong before an alarm says so."""
+    parsed_min: float = Field(default=0.5, ge=0, le=1)
+    """Least share of completions that hold an answer."""
+    truncated_max: float = Field(default=0.1, ge=0, le=1)
+    """Share of completions cut off at `rollouts.max_tokens` from which a doubling within 50 steps is an alarm."""
+    live_min: float = Field(default=0.2, ge=0, le=1)
+    """Least share of groups whose rewards differ."""
+    reward_std_min: float = Field(default=0.1, ge=0, le=1)
+    """Least standard deviation of rewards within a group, as a share of that of the first steps."""
+    constant_max: float = Field(default=0.3, ge=0, le=1)
+    """Largest share of one answer among the labels of a step, where it also grew by half since the start."""
+    length_factor: float = Field(default=3.0, gt=1)
+    """Most by which completions may grow or shrink since the first steps."""
+    agreement_min: float = Field(default=0.05, ge=0, le=1)
+    """Least agreement of an agent's votes with the supervising ones."""
+    agreement_max: float = Field(default=0.98, ge=0, le=1)
+    """Most agreement with the supervising votes of another agent."""
+    masked_max: float = Field(default=0.1, ge=0, le=1)
+    """Largest share of tokens whose importance weight is cut or masked."""
+
+
 class LoggingConfig(Section):
     trackers: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ()
     """Experiment trackers that get the metrics beside the run's own JSONL."""
@@ -283,6 +346,9 @@ class DataSplits(Section):
     """Problems to train on; their gold answers serve `reward.rule=gold` and the diagnostic `vote_accuracy`, nothing else."""
     eval: DataConfig | None = None
     """Held-out problems with gold answers."""
+    twin: str | None = None
+    """A file with another wording of every problem of `train`, aligned by id; for `reward.rule=twin_vote` and
+    `agents.*.wording=twin`."""
 
 
 class Config(Section):
@@ -312,6 +378,8 @@ class Config(Section):
     """Held-out evaluation while training."""
     checkpoints: CheckpointsConfig = CheckpointsConfig()
     """What is saved, and what counts as best."""
+    monitors: MonitorsConfig = MonitorsConfig()
+    """What counts as going wrong."""
     logging: LoggingConfig = LoggingConfig()
     """Where metrics and completions go."""
 
@@ -331,7 +399,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
-        if problems := [*self._agent_problems(), *self._evaluation_problems()]:
+        if problems := [*self._agent_problems(), *self._reward_problems(), *self._evaluation_problems()]:
             raise ValueError("\n".join(problems))
         return self
 
@@ -353,6 +421,50 @@ class Config(Section):
                     f"rollouts.problems_per_step={rollouts} does not divide evenly into agents.{name}.ranks={agent.ranks} "
                     f"x loss.updates_per_rollout={updates}; make it a multiple of {agent.ranks * updates}"
                 )
+            if agent.endpoint is not None and not (agent.frozen and agent.ranks == 1):
+                problems.append(
+                    f"agents.{name}.endpoint={agent.endpoint} cannot be trained and is asked by one process; "
+                    f"set agents.{name}.frozen=true and agents.{name}.ranks=1"
+                )
+            if agent.api_key_env is not None and agent.endpoint is None:
+                problems.append(
+                    f"agents.{name}.api_key_env is for an endpoint; set agents.{name}.endpoint=URL"
+                )
+            if agent.wording == "twin" and self.reward.rule == "twin_vote":
+                problems.append(
+                    f"reward.rule=twin_vote asks every problem in both wordings; leave agents.{name}.wording=original"
+                )
+        frozen = [name for name, agent in self.agents.items() if agent.frozen]
+        if frozen and len(frozen) == len(self.agents):
+            problems.append(
+                f"every agent is frozen; set agents.{frozen[0]}.frozen=false or add one that learns"
+            )
+        if frozen and self.cohort.topology == "self":
+            problems.append(
+                f"cohort.topology=self asks no other agent, so that the frozen {frozen[0]} would vote for nobody; "
+                "set cohort.topology=peers"
+            )
+        return problems
+
+    def _reward_problems(self) -> list[str]:
+        problems = []
+        votes, learned = self.rollouts.votes, self.rollouts.per_problem
+        if votes is not None and votes < learned:
+            problems.append(
+                f"rollouts.votes={votes} is below rollouts.per_problem={learned}, and what is learned from votes too; "
+                f"set rollouts.votes to {learned} or more"
+            )
+        if self.data.twin is None:
+            asking = [
+                f"agents.{n}.wording=twin" for n, agent in self.agents.items() if agent.wording == "twin"
+            ]
+            asking += ["reward.rule=twin_vote"] if self.reward.rule == "twin_vote" else []
+            problems += [f"{setting} needs data.twin, the other wording of data.train" for setting in asking]
+        if self.reward.unparsed is not None and self.reward.rule not in ("entropy", "self_certainty"):
+            problems.append(
+                f"reward.unparsed is for the rules entropy and self_certainty, and reward.rule={self.reward.rule}; "
+                "make it null"
+            )
         return problems
 
     def _evaluation_problems(self) -> list[str]:

@@ -131,7 +131,7 @@ def test_every_fault_is_listed_with_path_value_and_expectation(minimal: Path):
         minimal,
         "rollouts.per_problem=many",
         "optimizer.lr=-1",
-        "reward.rule=peers",
+        "cohort.weigh=heads",
         "run.steps=true",
         "run.seed='5'",
         "agents.third.dtype=float32",
@@ -141,7 +141,7 @@ def test_every_fault_is_listed_with_path_value_and_expectation(minimal: Path):
     for line in (
         "rollouts.per_problem='many': must be a valid integer",
         "optimizer.lr=-1: must be greater than 0",
-        "reward.rule='peers': must be 'peer_vote', 'self_vote' or 'gold'",
+            "cohort.weigh='heads': must be 'votes', 'share' or 'pooled'",
         "run.steps=True: must be a valid integer",
         "run.seed='5': must be a valid integer",
         "agents.third.model is missing and has no default",

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
-from mmcorl.cohort.ballots import Vote
+from mmcorl.cohort.ballots import Ballot, Vote
 from mmcorl.graders.answers import Answer
 from mmcorl.problems import Problem
+
+Need = Literal["entropy", "self_certainty", "teacher", "twin", "gold"]
+"""What a rule may ask for beyond answers and votes: a token statistic, a teacher's votes, each problem in both
+wordings, the labelled answers."""
 
 
 @dataclass(frozen=True)
 class RewardInputs:
-    """A step of one agent. All sequences but `same` are parallel to `problems`.
+    """A step of one agent. All sequences but `same` and `draw` are parallel to `problems`.
 
     `answers` holds the K answers of each problem's completions, None where a completion concluded nothing;
-    `own_votes` what they elect; `supervising_votes` what the agent's topology elects. `same` tells whether two answers
-    are equal (`Grader.same`).
+    `own_votes` what the agent's completions elect; `supervising_votes` what the agent's topology elects. `same` tells
+    whether two answers are equal (`Grader.same`). `own_ballots` count all completions that vote, of which `answers`
+    are the first K. Under the need `twin`, rows 2i and 2i + 1 are the two wordings of one problem.
+
+    What follows is there for rules that need it: `teacher_votes`, and `statistics` with the mean over its tokens for
+    every completion, (K) a row. `draw` gives K numbers in [0, 1) for a problem, the same at every call.
     """
 
     problems: Sequence[Problem]
@@ -24,20 +33,37 @@ class RewardInputs:
     own_votes: Sequence[Vote]
     supervising_votes: Sequence[Vote]
     same: Callable[[Answer, Answer], bool]
+    own_ballots: Sequence[Ballot] = ()
+    teacher_votes: Sequence[Vote] = ()
+    statistics: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+    draw: Callable[[str], Sequence[float]] = lambda problem_id: ()
 
 
 @dataclass(frozen=True)
 class Rewards:
     """A reward for every completion, and for every problem whether it had a label.
 
-    Completions of a problem without one all have reward 0, and the group stays out of the loss.
+    Completions of a problem without one all have reward 0, and the group stays out of the loss. `labels` are the
+    answers that were rewarded, for rules that have such.
     """
 
     values: list[list[float]]
     labelled: list[bool]
+    labels: list[Answer | None] | None = None
 
 
 RewardRule = Callable[[RewardInputs], Rewards]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A pure function from a step to its rewards, and what has to be computed for it."""
+
+    reward: RewardRule
+    needs: frozenset[Need] = frozenset()
+
+    def __call__(self, inputs: RewardInputs) -> Rewards:
+        return self.reward(inputs)
 
 
 def agreement(inputs: RewardInputs, labels: Sequence[Answer | None]) -> Rewards:
@@ -46,4 +72,20 @@ def agreement(inputs: RewardInputs, labels: Sequence[Answer | None]) -> Rewards:
         [float(label is not None and answer is not None and inputs.same(answer, label)) for answer in group]
         for group, label in zip(inputs.answers, labels, strict=True)
     ]
-    return Rewards(values, [label is not None for label in labels])
+    return Rewards(values, [label is not None for label in labels], list(labels))
+
+
+def without_labels(values: list[list[float]]) -> Rewards:
+    """Rewards that no label gave: every problem takes part."""
+    return Rewards(values, [True] * len(values))
+
+
+def from_statistic(inputs: RewardInputs, name: str, sign: int, unparsed: float | None) -> Rewards:
+    """`sign` times the statistic `name` of each completion, or `unparsed`, if any, where it concluded nothing."""
+    return without_labels([
+        [
+            unparsed if answer is None and unparsed is not None else sign * mean
+            for answer, mean in zip(answers, means, strict=True)
+        ]
+        for answers, means in zip(inputs.answers, inputs.statistics[name], strict=True)
+    ])  # fmt: skip

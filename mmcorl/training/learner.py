@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -16,7 +17,7 @@ from mmcorl.agents.batches import TokenGroup
 from mmcorl.agents.policy import Policy
 from mmcorl.config import LossConfig, OptimizerConfig
 from mmcorl.errors import MmcorlError
-from mmcorl.problems import Completion, RolloutGroup
+from mmcorl.problems import Completion, Problem, RolloutGroup
 from mmcorl.training import grpo
 from mmcorl.training.optimizer_state import load_optimizer, save_optimizer
 from mmcorl.training.world import World
@@ -30,11 +31,12 @@ class LiveGroup:
     completions: tuple[Completion, ...]
     advantages: Tensor
     weights: Tensor
+    old: tuple[Tensor, ...] | None = None
+    """Log-probabilities (T_i,) of each completion's tokens before the first update, where they were taken already."""
 
-    @property
-    def row_tokens(self) -> int:
-        """Length of the group's tree row."""
-        return len(self.group.prompt.ids) + sum(len(c) for c in self.group.completions)
+
+Observed = Mapping[str, Sequence[Sequence[Tensor]]]
+"""Per token: statistic -> group -> completion -> (T_i,)."""
 
 
 class Learner:
@@ -68,21 +70,41 @@ class Learner:
         )
         self.settings, self.total_updates = optimizer, total_updates
 
+    def observe(self, rollouts: Sequence[RolloutGroup], names: Collection[str]) -> Observed:
+        """Statistics `names` and the `logprob` of every token of every completion, before anything is learned."""
+        groups = [self._group(rollout.problem, rollout.completions) for rollout in rollouts]
+        found = {name: [()] * len(groups) for name in ("logprob", *names)}
+        for places in packed(map(row_tokens, groups), self.batch_tokens):
+            lengths = [len(c) for i in places for c in groups[i].completions]
+            statistics = self.agent.policy.statistics([groups[i] for i in places], names)
+            for name, values in statistics.items():
+                rows = iter(values.split(lengths))
+                for i in places:
+                    found[name][i] = tuple(islice(rows, len(groups[i].completions)))
+        return found
+
     def learn(
-        self, rollouts: Sequence[RolloutGroup], advantages: Tensor, weights: Tensor, updates_done: int
+        self,
+        rollouts: Sequence[RolloutGroup],
+        advantages: Tensor,
+        weights: Tensor,
+        updates_done: int,
+        observed: Observed | None = None,
     ) -> dict[str, float]:
         """`loss.updates_per_rollout` updates, each on an equal share of this rank's groups (B).
 
         `advantages` and `weights` are (B, K); completions of weight 0 are left out. `updates_done` counts those of
-        earlier steps. Returns the metrics of these updates, the same on every rank.
+        earlier steps. `observed` is what `observe` gave for these rollouts, where it was asked. Returns the metrics of
+        these updates, the same on every rank.
         """
         n_shares = self.loss.updates_per_rollout
         size = len(rollouts) // n_shares
-        live = [self._live(*row) for row in zip(rollouts, advantages, weights, strict=True)]
+        old = [None] * len(rollouts) if observed is None else observed["logprob"]
+        live = [self._live(*row) for row in zip(rollouts, advantages, weights, old, strict=True)]
         shares = [[g for g in live[i * size : (i + 1) * size] if g is not None] for i in range(n_shares)]
         # With one share the policy that sampled is the one that learns; otherwise it is kept before it changes.
         batches = [
-            [(b, self._now(b) if n_shares > 1 else None) for b in self._batches(share)] for share in shares
+            [(b, self._before(b) if n_shares > 1 else None) for b in self._batches(share)] for share in shares
         ]
         totals = [self._update(batch, updates_done + i) for i, batch in enumerate(batches)]
         return {name: sum(total[name] for total in totals) / n_shares for name in totals[0]}
@@ -164,7 +186,9 @@ class Learner:
             sums = torch.where(mask, per_token, 0.0).sum(dim=(1, 2))
         return loss, torch.cat([loss.detach()[None], sums])
 
-    def _live(self, rollout: RolloutGroup, advantages: Tensor, weights: Tensor) -> LiveGroup | None:
+    def _live(
+        self, rollout: RolloutGroup, advantages: Tensor, weights: Tensor, old: Sequence[Tensor] | None
+    ) -> LiveGroup | None:
         """What of a group has gradient; with a KL term every completion has."""
         keep = weights != 0
         if self.reference is None:
@@ -173,23 +197,23 @@ class Learner:
         if not kept:
             return None
         completions = tuple(rollout.completions[k] for k in kept)
-        tokens = [torch.tensor(c.token_ids) for c in completions]
-        prompt = self.agent.encode(rollout.problem)
-        return LiveGroup(TokenGroup(prompt, tokens), completions, advantages[keep], weights[keep])
+        group = self._group(rollout.problem, completions)
+        before = None if old is None else tuple(old[k] for k in kept)
+        return LiveGroup(group, completions, advantages[keep], weights[keep], before)
+
+    def _group(self, problem: Problem, completions: Sequence[Completion]) -> TokenGroup:
+        return TokenGroup(self.agent.encode(problem), [torch.tensor(c.token_ids) for c in completions])
 
     def _batches(self, groups: Sequence[LiveGroup]) -> Iterator[list[LiveGroup]]:
-        """Micro-batches of whole groups of like length, within `batch_tokens` as padded; a larger group goes alone."""
-        batch: list[LiveGroup] = []
-        for group in sorted(groups, key=lambda g: -g.row_tokens):
-            if batch and (len(batch) + 1) * batch[0].row_tokens > self.batch_tokens:
-                yield batch
-                batch = []
-            batch.append(group)
-        if batch:
-            yield batch
+        for places in packed([row_tokens(g.group) for g in groups], self.batch_tokens):
+            yield [groups[i] for i in places]
 
     @torch.no_grad()
-    def _now(self, groups: Sequence[LiveGroup]) -> Tensor:
+    def _before(self, groups: Sequence[LiveGroup]) -> Tensor:
+        """Log-probabilities under the policy that sampled, from the forward that took statistics if there was one."""
+        taken = [group.old for group in groups]
+        if None not in taken:
+            return _pad([row for rows in taken if rows is not None for row in rows])
         return self._logprobs(self.agent.policy, groups)
 
     def _logprobs(self, policy: Policy, groups: Sequence[LiveGroup]) -> Tensor:
@@ -199,6 +223,26 @@ class Learner:
 
 
 _STATISTICS = ("loss", "tokens", "ratio", "clipped", "sampler_weight", "kl")
+
+
+def row_tokens(group: TokenGroup) -> int:
+    """Length of a group's tree row."""
+    return len(group.prompt.ids) + sum(len(c) for c in group.completions)
+
+
+def packed(sizes: Iterable[int], limit: int) -> Iterator[list[int]]:
+    """Places of rows that go together: of like length, within `limit` tokens as padded; a longer row goes alone."""
+    rows = sorted(enumerate(sizes), key=lambda row: -row[1])
+    places: list[int] = []
+    longest = 0
+    for place, size in rows:
+        if places and (len(places) + 1) * longest > limit:
+            yield places
+            places = []
+        longest = longest if places else size
+        places.append(place)
+    if places:
+        yield places
 
 
 def _pad(rows: Sequence[Tensor]) -> Tensor:

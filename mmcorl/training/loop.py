@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import torch
@@ -13,22 +16,48 @@ from torch import Tensor
 
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.batches import TokenGroup
+from mmcorl.agents.endpoint import Endpoint
+from mmcorl.agents.statistics import STATISTICS
 from mmcorl.cohort.ballots import Ballot, Vote, elect
 from mmcorl.cohort.exchange import Exchange
+from mmcorl.cohort.sameness import digest, require_different, surprise
 from mmcorl.cohort.topology import supervise
 from mmcorl.config import Config
 from mmcorl.data.order import problems_of_step
 from mmcorl.graders import Answer, Grader
 from mmcorl.problems import Problem, RolloutGroup
-from mmcorl.rewards import RewardInputs, RewardRule, Rewards
+from mmcorl.rewards import RewardInputs, Rewards, Rule
 from mmcorl.training import checkpoints, grpo
-from mmcorl.training.learner import Learner
+from mmcorl.training.learner import Learner, Observed
+from mmcorl.training.teacher import Teacher
 from mmcorl.training.world import World
 
 
 @dataclass(frozen=True)
+class Readings:
+    """What the completions of a whole batch say, on every rank the same: rows of M, or of the first K of them."""
+
+    answers: list[list[Answer | None]]
+    lengths: Tensor
+    """(B, M), in tokens."""
+    finished: Tensor
+    """(B, M)."""
+    digests: list[str]
+    surprises: list[float]
+
+    def first(self, k: int) -> Readings:
+        """The first `k` completions of each problem: those that are learned from."""
+        return replace(
+            self,
+            answers=[row[:k] for row in self.answers],
+            lengths=self.lengths[:, :k],
+            finished=self.finished[:, :k],
+        )
+
+
+@dataclass(frozen=True)
 class Step:
-    """What one step did: the whole batch's answers, votes and rewards, and this rank's rollouts."""
+    """What one step did: the whole batch's answers, votes and rewards, and this rank's rollouts, of K completions."""
 
     number: int
     problems: Sequence[Problem]
@@ -43,6 +72,8 @@ class Step:
     learning: Mapping[str, float]
     seconds: Mapping[str, float]
     stop: bool
+    statistics: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+    """Those that the reward rule needs: their mean over the tokens of each completion, in nats."""
 
 
 @dataclass
@@ -53,78 +84,144 @@ class Trainer:
     """
 
     config: Config
-    agent: Agent
-    learner: Learner
-    rule: RewardRule
+    agent: Agent | Endpoint
+    learner: Learner | None
+    """None for an agent that only votes."""
+    rule: Rule
     problems: Sequence[Problem]
     exchange: Exchange | None
     """None on all ranks but the first."""
     grader: Grader
     world: World
+    teacher: Teacher | None = None
+    twins: Sequence[Problem] = ()
+    """The other wording of each problem, where the cohort is asked both."""
 
     def step(self, number: int, stop: bool = False) -> Step:
         """Step `number`, counted from 1. With `stop`, tell the cohort that this is to be everybody's last step."""
         config, world, name, clock = self.config, self.world, self.agent.name, Clock()
         problems = self.batch(number)
 
-        rollouts = self.agent.rollout(
-            world.share(problems),
-            samples=config.rollouts.per_problem,
-            max_tokens=config.rollouts.max_tokens,
-            temperature=config.rollouts.temperature,
-            noise_key=(config.run.seed, name, number),
-        )
+        rollouts = self.sample(self.agent, problems, number)
         clock.lap("rollout")
 
-        answers, lengths, finished = self.read(rollouts)
-        ballots = [Ballot.count(row, self.grader.classes) for row in answers]
+        readings = self.read(rollouts)
+        ballots = self.count(readings)
         clock.lap("grading")
 
         cohort, stop = self.exchange_ballots(number, problems, ballots, stop)
+        require_different(name, cohort, readings.surprises)
+        votes, supervising = self.elect(cohort)
         clock.lap("exchange")
 
-        votes, supervising = self.elect(cohort)
-        rewards = self.rule(RewardInputs(problems, answers, votes[name], supervising, self.grader.same))
+        rollouts, readings = [self.learned(r) for r in rollouts], readings.first(config.rollouts.per_problem)
+        teacher_votes = self.ask_teacher(problems, number)
+        observed = self.observe(rollouts)
+        statistics = self.means(observed)
+        clock.lap("signal")
+
+        rewards = self.rule(
+            RewardInputs(
+                problems, readings.answers, votes[name], supervising, self.grader.same,
+                cohort[name], teacher_votes, statistics, partial(self.draw, number),
+            )
+        )  # fmt: skip
         labelled = torch.tensor(rewards.labelled)
         advantages = grpo.group_advantages(torch.tensor(rewards.values), labelled, config.loss.scale)
-        weights = self.weights(lengths, finished, labelled)
+        weights = self.weights(readings.lengths, readings.finished, labelled)
 
-        learning = self.learner.learn(
+        learning = {} if self.learner is None else self.learner.learn(
             rollouts,
             advantages[world.rank :: world.size],
             weights[world.rank :: world.size],
             updates_done=(number - 1) * config.loss.updates_per_rollout,
-        )
+            observed=observed,
+        )  # fmt: skip
         clock.lap("update")
         return Step(
-            number, problems, rollouts, answers, lengths, finished, votes, supervising, rewards, advantages,
-            learning, clock.seconds, stop,
+            number, problems, rollouts, readings.answers, readings.lengths, readings.finished, votes, supervising,
+            rewards, advantages, learning, clock.seconds, stop, statistics,
         )  # fmt: skip
 
     def batch(self, number: int) -> list[Problem]:
-        """The problems of a step: the same for every agent and rank."""
+        """The problems of a step: the same for every agent and rank. Where there are twins, each after its problem."""
         per_step, seed = self.config.rollouts.problems_per_step, self.config.run.seed
-        return [self.problems[i] for i in problems_of_step(len(self.problems), per_step, number - 1, seed)]
+        places = problems_of_step(len(self.problems), per_step, number - 1, seed)
+        wordings = (self.problems, self.twins) if self.twins else (self.problems,)
+        return [wording[i] for i in places for wording in wordings]
 
-    def read(self, rollouts: Sequence[RolloutGroup]) -> tuple[list[list[Answer | None]], Tensor, Tensor]:
-        """Answers of the whole batch, and (B, K) the length of each completion in tokens and whether it finished."""
-        mine = [
-            {
-                "answers": [
-                    a and a.to_json() for a in (self.grader.answer(c.text, g.problem) for c in g.completions)
-                ],
-                "lengths": [len(c.token_ids) for c in g.completions],
-                "finished": [c.finished for c in g.completions],
-            }
-            for g in rollouts
-        ]
-        batch = self.world.gather(mine)
-        answers = [[a and Answer.from_json(a) for a in row["answers"]] for row in batch]
-        return (
-            answers,
-            torch.tensor([r["lengths"] for r in batch]),
-            torch.tensor([r["finished"] for r in batch]),
+    def sample(
+        self, agent: Agent | Endpoint, problems: Sequence[Problem], number: int, *key: str
+    ) -> list[RolloutGroup]:
+        """This rank's share of the step's completions, M a problem; `key` tells other samplers' noise from the agent's."""
+        settings = self.config.rollouts
+        return agent.rollout(
+            self.world.share(problems),
+            samples=settings.votes or settings.per_problem,
+            max_tokens=settings.max_tokens,
+            temperature=settings.temperature,
+            noise_key=(self.config.run.seed, self.agent.name, number, *key),
         )
+
+    def read(self, rollouts: Sequence[RolloutGroup]) -> Readings:
+        """What this rank's completions and those of all others say."""
+        mine = []
+        for group in rollouts:
+            texts = [c.text for c in group.completions]
+            answers = [self.grader.answer(text, group.problem) for text in texts]
+            mine.append(
+                {
+                    "answers": [answer and answer.to_json() for answer in answers],
+                    "lengths": [len(c.token_ids) for c in group.completions],
+                    "finished": [c.finished for c in group.completions],
+                    "digest": digest(texts),
+                    "surprise": surprise(texts),
+                }
+            )
+        batch = self.world.gather(mine)
+        return Readings(
+            answers=[[a and Answer.from_json(a) for a in row["answers"]] for row in batch],
+            lengths=torch.tensor([row["lengths"] for row in batch]),
+            finished=torch.tensor([row["finished"] for row in batch]),
+            digests=[row["digest"] for row in batch],
+            surprises=[row["surprise"] for row in batch],
+        )
+
+    def count(self, readings: Readings) -> list[Ballot]:
+        """A ballot of each problem's answers."""
+        rows = zip(readings.answers, readings.digests, strict=True)
+        return [Ballot.count(answers, self.grader.classes, texts) for answers, texts in rows]
+
+    def learned(self, rollout: RolloutGroup) -> RolloutGroup:
+        """The completions that are learned from: of the M that vote the first K, which are no choice."""
+        return replace(rollout, completions=rollout.completions[: self.config.rollouts.per_problem])
+
+    def ask_teacher(self, problems: Sequence[Problem], number: int) -> list[Vote]:
+        """What the completions of the agent's teacher elect, once it has followed the agent; nothing without one."""
+        if self.teacher is None:
+            return []
+        self.teacher.follow(number)
+        readings = self.read(self.sample(self.teacher.agent, problems, number, "teacher"))
+        config = self.config.cohort
+        return [elect(ballot, config.threshold, config.ties) for ballot in self.count(readings)]
+
+    def observe(self, rollouts: Sequence[RolloutGroup]) -> Observed | None:
+        """The token statistics that the rule needs, of this rank's completions; None where it needs none."""
+        names = sorted(self.rule.needs & STATISTICS.keys())
+        return self.learner.observe(rollouts, names) if names and self.learner is not None else None
+
+    def means(self, observed: Observed | None) -> dict[str, list[list[float]]]:
+        """Each statistic's mean over its tokens, for every completion of the whole batch."""
+        return {
+            name: self.world.gather([[float(t.double().mean()) for t in row] for row in rows])
+            for name, rows in (observed or {}).items()
+            if name in STATISTICS
+        }
+
+    def draw(self, number: int, problem_id: str) -> list[float]:
+        """K numbers in [0, 1) that depend on run, agent, step and problem alone."""
+        source = Random(json.dumps(["draw", self.config.run.seed, self.agent.name, number, problem_id]))
+        return [source.random() for _ in range(self.config.rollouts.per_problem)]
 
     def exchange_ballots(
         self, number: int, problems: Sequence[Problem], ballots: Sequence[Ballot], stop: bool
@@ -155,8 +252,14 @@ class Trainer:
                 self.agent.name,
                 dict(zip(votes, row, strict=True)),
                 self.grader.classes,
+                weigh=config.weigh,
+                ballots=dict(zip(cohort, ballots, strict=True)),
+                threshold=config.threshold,
+                ties=config.ties,
             )
-            for row in zip(*votes.values(), strict=True)
+            for row, ballots in zip(
+                zip(*votes.values(), strict=True), zip(*cohort.values(), strict=True), strict=True
+            )
         ]
         return votes, supervising
 
@@ -175,21 +278,29 @@ class Trainer:
 
     def check_shared_prefix(self) -> float | None:
         """Compare the two ways of computing log-probabilities on a real problem, before anything is learned."""
-        [rollout] = self.agent.rollout(
+        if self.learner is None:
+            return None
+        agent = self.learner.agent
+        [rollout] = agent.rollout(
             self.batch(1)[:1],
             samples=2,
             max_tokens=min(16, self.config.rollouts.max_tokens),
             noise_key=("check",),
         )
         tokens = [torch.tensor(c.token_ids) for c in rollout.completions]
-        return self.agent.policy.check_shared_prefix([TokenGroup(self.agent.encode(rollout.problem), tokens)])
+        return agent.policy.check_shared_prefix([TokenGroup(agent.encode(rollout.problem), tokens)])
 
     def save(self, folder: Path) -> None:
-        """Write a checkpoint: a `from_pretrained` folder, and `training/` to resume from."""
-        self.agent.save(folder)
+        """Write a checkpoint: a `from_pretrained` folder, and `training/` to resume from; of a frozen agent nothing."""
         training = folder / checkpoints.TRAINING
+        if self.learner is None:
+            training.mkdir()
+            return
+        self.learner.agent.save(folder)
         training.mkdir()
         self.learner.save(training)
+        if self.teacher is not None:
+            self.teacher.save(training)
 
 
 class Clock:
@@ -217,6 +328,7 @@ def step_metrics(step: Step, name: str, grader: Grader, golds: Mapping[str, Answ
         for p, v in zip(step.problems, votes, strict=True)
         if v.answer and golds.get(p.id)
     ]
+    length = float(step.lengths.float().mean())
     metrics = {
         "reward": _share(reward for row, has_label in labelled if has_label for reward in row),
         "agreement": _share(grader.same(o, v) for o, v in both),
@@ -224,7 +336,7 @@ def step_metrics(step: Step, name: str, grader: Grader, golds: Mapping[str, Answ
         "tie_rate": _share(vote.tie for vote in own),
         "labelled": _share(step.rewards.labelled),
         "abstained": _share(answer is None for answer in answers),
-        "length": float(step.lengths.float().mean()),
+        "length": length or None,  # an endpoint tells no tokens
         "truncated": 1 - float(step.finished.float().mean()),
         "live_groups": float((step.advantages != 0).any(dim=1).float().mean()),
         **step.learning,
@@ -232,7 +344,30 @@ def step_metrics(step: Step, name: str, grader: Grader, golds: Mapping[str, Answ
     }
     if golds:
         metrics["vote_accuracy"] = _share(judged)
+        metrics |= _label_metrics(step, grader, golds)
     return metrics
+
+
+def _label_metrics(step: Step, grader: Grader, golds: Mapping[str, Answer | None]) -> dict[str, float | None]:
+    """How right the labels are, and how often a reward is what a right label would have given.
+
+    The latter can be high where the former is low: a wrong answer that is not the wrong label gets its due 0.
+    """
+    rows = [
+        (label, golds[problem.id], problem, answers, rewards)
+        for problem, label, answers, rewards in zip(
+            step.problems, step.rewards.labels or [], step.answers, step.rewards.values, strict=False
+        )
+        if label and golds.get(problem.id)
+    ]
+    return {
+        "label_accuracy": _share(grader.correct(label, gold, problem) for label, gold, problem, *_ in rows),
+        "reward_accuracy": _share(
+            grader.correct(answer, gold, problem) == bool(reward)
+            for _, gold, problem, answers, rewards in rows
+            for answer, reward in zip(answers, rewards, strict=True)
+        ),
+    }
 
 
 def _share(values: Iterable[float]) -> float | None:

@@ -24,7 +24,8 @@ def require_ready(config: Config, agents: Collection[str] | None = None) -> None
     `agents` are those that run here (all by default); models of the others may lie on their own machines only.
     """
     for name in agents or config.agents:
-        require_model(config.agents[name].model, f"agents.{name}.model")
+        if config.agents[name].endpoint is None:
+            require_model(config.agents[name].model, f"agents.{name}.model")
     require_trackers(config)
     n_train = _require_problems(config, config.data.train, "data.train", config.reward.rule == "gold")
     if n_train < config.rollouts.problems_per_step:

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from types import FrameType
 
 from transformers.utils.logging import disable_progress_bar
 
 from mmcorl.agents.agent import Agent
+from mmcorl.agents.endpoint import Endpoint
 from mmcorl.cohort.ballots import Vote
 from mmcorl.cohort.exchange import Exchange
 from mmcorl.cohort.messages import problems_digest
 from mmcorl.cohort.store import open_store
 from mmcorl.config import Config
 from mmcorl.data.loading import LoadedData, load_problems
+from mmcorl.data.twin import load_twin
 from mmcorl.graders import Answer, Grader
-from mmcorl.rewards import rule_of
+from mmcorl.problems import Problem
+from mmcorl.rewards import Rule, rule_of
+from mmcorl.rewards.peer_vote import peer_vote
 from mmcorl.training import checkpoints
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.heldout import evaluate
 from mmcorl.training.learner import Learner
 from mmcorl.training.loop import Step, Trainer, step_metrics
 from mmcorl.training.metrics import CompletionRecord, CompletionsLog, MetricsLog, read_metrics
+from mmcorl.training.teacher import Teacher
 from mmcorl.training.trackers import open_trackers
 from mmcorl.training.world import World
 
@@ -61,6 +67,11 @@ def run_agent(config: Config, name: str, *, store: str, attempt: str, resume_ste
             )  # fmt: skip
             stack.enter_context(exchange)
         trainer = load_trainer(config, name, world, train, golds, grader, exchange, resume_step)
+        golds |= {
+            twin.id: golds[p.id]
+            for p, twin in zip(train.problems, trainer.twins, strict=False)
+            if p.id in golds
+        }
         gap = trainer.check_shared_prefix()
         if gap is not None:
             log.info("shared prefix: log-probabilities within %.1e nats of the full forward", gap)
@@ -82,21 +93,39 @@ def load_trainer(
     resume_step: int | None,
 ) -> Trainer:
     """The agent and its learner, from the start or from a checkpoint. Only the `gold` rule is given `golds`."""
+    problems, twins = wordings(config, name, train.problems)
     settings = config.agents[name]
-    checkpoint = None
-    if resume_step is not None:
-        checkpoint = checkpoints.step_folder(RunFolder.of(config).checkpoints(name), resume_step)
+    if settings.endpoint is not None:
+        server = Endpoint.load(name, settings, config.prompt, config.images)
+        return Trainer(config, server, None, Rule(peer_vote), problems, exchange, grader, world, twins=twins)
 
     def load(model: str) -> Agent:
         source = settings.model_copy(update={"model": model})
         return Agent.load(name, source, config.prompt, config.images, config.rollouts, world.device)
 
+    if settings.frozen:
+        agent = load(settings.model)
+        agent.model.requires_grad_(False)
+        return Trainer(config, agent, None, Rule(peer_vote), problems, exchange, grader, world, twins=twins)
+
+    checkpoint = None
+    if resume_step is not None:
+        checkpoint = checkpoints.step_folder(RunFolder.of(config).checkpoints(name), resume_step)
     agent = load(str(checkpoint or settings.model))
+    rule = rule_of(config.reward, golds)
+    teacher = None
+    if "teacher" in rule.needs:
+        teacher = Teacher(
+            load(settings.model),
+            agent,
+            start=config.reward.teacher_start,
+            end=config.reward.teacher_end,
+            total_steps=config.run.steps,
+        )
     reference = None
     if config.loss.beta > 0:
-        start = load(settings.model)
-        start.model.requires_grad_(False)
-        reference = start.policy
+        reference = teacher.agent if teacher is not None else load(settings.model)
+        reference.model.requires_grad_(False)
     learner = Learner(
         agent,
         world,
@@ -104,12 +133,31 @@ def load_trainer(
         config.optimizer,
         total_updates=config.run.steps * config.loss.updates_per_rollout,
         batch_tokens=settings.batch_tokens,
-        reference=reference,
+        reference=reference and reference.policy,
     )
     if checkpoint is not None:
         learner.load(checkpoint / checkpoints.TRAINING)
-    rule = rule_of(config.reward.rule, golds)
-    return Trainer(config, agent, learner, rule, train.problems, exchange, grader, world)
+        if teacher is not None:
+            teacher.load(checkpoint / checkpoints.TRAINING)
+    return Trainer(config, agent, learner, rule, problems, exchange, grader, world, teacher, twins)
+
+
+def wordings(
+    config: Config, name: str, problems: Sequence[Problem]
+) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    """The problems as agent `name` reads them, and their twins where the rule asks for both wordings.
+
+    One wording read in place of the other keeps the problem's id, by which ballots meet. Where both are read each is a
+    problem of its own, with its own id and so its own sampling noise.
+    """
+    if config.reward.rule == "twin_vote":
+        assert config.data.twin is not None  # Config has checked it
+        twins = load_twin(problems, config.data.twin)
+        return problems, [replace(twin, id=f"{twin.id}#twin") for twin in twins]
+    if config.agents[name].wording == "twin":
+        assert config.data.twin is not None
+        return load_twin(problems, config.data.twin), []
+    return problems, []
 
 
 class _Run:
@@ -162,7 +210,9 @@ class _Run:
         )
         if step.number == self.first_step and step.rollouts:
             sample = step.rollouts[0]
-            log.info("a prompt of step %d:\n%s", step.number, self.trainer.agent.encode(sample.problem).text)
+            if isinstance(self.trainer.agent, Agent):
+                prompt = self.trainer.agent.encode(sample.problem).text
+                log.info("a prompt of step %d:\n%s", step.number, prompt)
             log.info("its first completion:\n%s", sample.completions[0].text)
         if not self.config.logging.completions:
             return
@@ -183,11 +233,16 @@ class _Run:
         self.completions.write(step.number, records)
 
     def _evaluate(self, number: int) -> float | None:
-        """Held-out metrics, written down; the greedy accuracy."""
-        if self.heldout is None:
+        """Held-out metrics, written down; the greedy accuracy. A frozen agent's stay what they were before step 1."""
+        agent = self.trainer.agent
+        if (
+            self.heldout is None
+            or not isinstance(agent, Agent)
+            or (number > 0 and self.trainer.learner is None)
+        ):
             return None
         values = evaluate(
-            self.trainer.agent,
+            agent,
             self.heldout.problems,
             self.heldout.golds,
             self.trainer.grader,
@@ -208,7 +263,8 @@ class _Run:
         score, rule = accuracy, "held-out greedy accuracy"
         if self.config.checkpoints.best_by == "agreement":
             score, rule = (self._agreement(number) if due else None), "agreement with the supervising vote"
-        best = score is not None and checkpoints.is_best(agent_folder, score)
+        learns = self.trainer.learner is not None
+        best = learns and score is not None and checkpoints.is_best(agent_folder, score)
         if not due and not best:
             return
         checkpoint = checkpoints.save(folder, number, self.trainer.save)

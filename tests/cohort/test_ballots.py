@@ -1,11 +1,12 @@
 import itertools
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmcorl.cohort.ballots import Ballot, Vote, elect
+from mmcorl.cohort.ballots import ABSTENTION, Ballot, Vote, elect, pool, weighed
 from mmcorl.graders import Answer, Grader
 
 CLASSES = Grader().classes
@@ -73,7 +74,7 @@ def test_without_the_first_policy_order_does_not_matter():
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=10))
 def test_a_ballot_survives_json(values):
-    made = ballot(*values)
+    made = replace(ballot(*values), texts="00ff")
     assert Ballot.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
@@ -86,23 +87,52 @@ FIVE = ["math", "5"]
         None,
         [],
         {},
-        {"total": 1},
-        {"total": "1", "counts": []},
-        {"total": 1.0, "counts": []},
-        {"total": True, "counts": []},
-        {"total": -1, "counts": []},
-        {"total": 1, "counts": {}},
-        {"total": 1, "counts": [], "answer": "5"},
-        {"total": 1, "counts": [FIVE]},
-        {"total": 1, "counts": [[FIVE, 0]]},
-        {"total": 1, "counts": [[FIVE, True]]},
-        {"total": 1, "counts": [[FIVE, 2]]},
-        {"total": 1, "counts": [[FIVE, 1.0]]},
-        {"total": 1, "counts": [[None, 1]]},
-        {"total": 1, "counts": [[["python", "5"], 1]]},
-        {"total": 2, "counts": [[FIVE, 1], [FIVE, 1]]},
+        {"total": 1, "texts": ""},
+        {"total": 1, "counts": []},
+        {"total": 1, "counts": [], "texts": 5},
+        {"total": "1", "counts": [], "texts": ""},
+        {"total": 1.0, "counts": [], "texts": ""},
+        {"total": True, "counts": [], "texts": ""},
+        {"total": -1, "counts": [], "texts": ""},
+        {"total": 1, "counts": {}, "texts": ""},
+        {"total": 1, "counts": [], "texts": "", "answer": "5"},
+        {"total": 1, "counts": [FIVE], "texts": ""},
+        {"total": 1, "counts": [[FIVE, 0]], "texts": ""},
+        {"total": 1, "counts": [[FIVE, True]], "texts": ""},
+        {"total": 1, "counts": [[FIVE, 2]], "texts": ""},
+        {"total": 1, "counts": [[FIVE, 1.0]], "texts": ""},
+        {"total": 1, "counts": [[None, 1]], "texts": ""},
+        {"total": 1, "counts": [[["python", "5"], 1]], "texts": ""},
+        {"total": 2, "counts": [[FIVE, 1], [FIVE, 1]], "texts": ""},
     ],
 )
 def test_foreign_ballots_are_refused(data):
     with pytest.raises(ValueError):
         Ballot.from_json(data)
+
+
+def test_a_pool_counts_every_completion_once_and_merges_equal_answers():
+    pooled = pool([ballot(4, 4, "1/2", None), ballot(6, "0.5", 6, 6, "0.5")], CLASSES)
+    assert pooled == Ballot(
+        9, ((Answer("math", "4"), 2), (Answer("math", "1/2"), 3), (Answer("math", "6"), 3))
+    )
+    assert pool([], CLASSES) == Ballot(0, ()) and pool([ballot(None)], CLASSES) == Ballot(1, ())
+
+
+def test_the_worked_pool_of_two_models():
+    """The ensemble of two trained models, 4 and 4 rollouts."""
+    pooled = pool([ballot(4, 4, 6, 7), ballot(6, 6, 4, 6)], CLASSES)
+    assert elect(pooled, 0.0, "first") == Vote(Answer("math", "6"), 4 / 8, False)
+    tied = pool([ballot(4, 4, 4, 7), ballot(6, 6, 6, 7)], CLASSES)
+    assert elect(tied, 0.0, "first") == Vote(Answer("math", "4"), 3 / 8, True)
+    assert elect(tied, 0.0, "abstain").answer is None
+
+
+def test_weighed_votes():
+    given = answers(4, None, 6, "6.0")
+    assert weighed(given, [1, 1, 1, 1], CLASSES) == Vote(Answer("math", "6"), 2 / 3, False)
+    heavy = weighed(given, [0.9, 1, 0.3, 0.4], CLASSES)
+    assert (heavy.answer, heavy.tie) == (Answer("math", "4"), False) and heavy.share == pytest.approx(9 / 16)
+    tied = weighed(given, [0.3, 1, 0.1, 0.2], CLASSES)  # 0.1 + 0.2 is not 0.3 in binary
+    assert (tied.answer, tied.tie) == (None, True)
+    assert weighed([None, None], [1, 1], CLASSES) == ABSTENTION

@@ -1,6 +1,6 @@
 import pytest
 
-from mmcorl.cohort.ballots import Vote
+from mmcorl.cohort.ballots import Ballot, Ties, Vote, elect
 from mmcorl.cohort.topology import supervise, supervisors
 from mmcorl.graders import Answer, Grader
 
@@ -68,3 +68,37 @@ def test_abstaining_agents_do_not_count():
     vote = supervise(list(given), "peers", "a", given, CLASSES)
     assert (vote.answer, vote.share, vote.tie) == (Answer("math", "6"), 1.0, False)
     assert supervised("all", "a", a=None, b=None, c=None) is None
+
+
+def pooled(weigh, rows, threshold=0.0, ties: Ties = "first"):
+    ballots = {
+        name: Ballot.count([None if v is None else Answer("math", str(v)) for v in row], CLASSES)
+        for name, row in rows.items()
+    }
+    elected = {name: elect(ballot, 0.0, "first") for name, ballot in ballots.items()}
+    return supervise(
+        list(rows), "peers", "a", elected, CLASSES, weigh=weigh, ballots=ballots, threshold=threshold, ties=ties
+    )  # fmt: skip
+
+
+SURE_AND_UNSURE = {"a": [1], "b": [4, 4, 4, 4], "c": [6, 6, 7, 8], "d": [6, 6, 7, 4]}
+
+
+def test_what_the_votes_of_peers_weigh():
+    """Two unsure peers outvote a sure one, are outweighed by it, and are outnumbered by its completions."""
+    assert pooled("votes", SURE_AND_UNSURE) == Vote(Answer("math", "6"), 2 / 3, False)
+    by_share = pooled("share", {**SURE_AND_UNSURE, "d": [6, 7, 8, 4, 6, 5]})
+    assert (by_share.answer, by_share.tie) == (Answer("math", "4"), False)
+    assert by_share.share == pytest.approx(1 / (1 + 1 / 2 + 1 / 3))
+    assert pooled("pooled", SURE_AND_UNSURE) == Vote(Answer("math", "4"), 5 / 12, False)
+
+
+def test_threshold_and_ties_apply_to_the_pool():
+    assert pooled("pooled", SURE_AND_UNSURE, threshold=0.5) == Vote(None, 5 / 12, False)
+    tied = {"a": [1], "b": [4, 4], "c": [6, 6]}
+    assert pooled("pooled", tied) == Vote(Answer("math", "4"), 0.5, True)
+    assert pooled("pooled", tied, ties="abstain") == Vote(None, 0.5, True)
+
+
+def test_the_own_ballot_has_no_part_in_the_peers_pool():
+    assert pooled("pooled", SURE_AND_UNSURE) == pooled("pooled", {**SURE_AND_UNSURE, "a": [6] * 9})

@@ -90,6 +90,10 @@ _DENIED = re.compile(  # "is correct" and the like do not count against a letter
     r"\s*(?:is|was|are)(?:n't\b|$|\s+(?!the\b|correct\b|right\b|best\b|true\b|because\b|clearly\b|indeed\b))",
     re.IGNORECASE,
 )
+_REJECTED = re.compile(
+    r"\)?\s+(?:is|was|are|can|does|must|would)(?:n't|\s+(?:not|never|incorrect|wrong|false|ruled|eliminated|excluded))\b",
+    re.IGNORECASE,
+)
 _GEOMETRY = re.compile(
     r"""(?:\b(?:points?|angles?|vertex|vertices|sides?|segments?|lines?|circles?|triangles?|planes?|north|figure
             |set|event|type|group|matrix)\s+
@@ -149,6 +153,7 @@ def _plain(text: str) -> str:
     return text.strip().strip("$").strip()
 
 
+_LOWERED = re.compile(r"\b(?:option|choice)\s+\(?([a-z])\b", re.IGNORECASE)
 _NOUN = re.compile(
     r"(?:the\s+)?(?:(?:line|segment|side|angle|point|triangle|ray|edge|circle)s?\s+)+(?=[A-Z])|\\(?:angle|overline|triangle)\b",
     re.IGNORECASE,
@@ -202,12 +207,14 @@ def _by_sentence(text: str, letters: str) -> str | None:
     named: set[str] = set()
     for found in re.finditer(r"(?<![A-Za-z0-9\\°'^_-])([A-Z])(?![A-Za-z0-9'°^_(]|\s*=)", text):
         letter, before, after = found[1], text[: found.start()], text[found.end() :]
-        if letter not in letters or _NEGATED.search(before) or _GEOMETRY.search(before.rstrip("(")):
+        denied = _NEGATED.search(before) or _REJECTED.match(after)
+        if letter not in letters or denied or _GEOMETRY.search(before.rstrip("(")):
             continue
         article = letter == "A" and re.match(r"\s+(?!(?:is|was|because|since|and|or)\b)[a-z]", after)
         pronoun = letter == "I" and re.match(r"\s", after)
         if not article and not pronoun:
             named.add(letter)
+    named |= {found[1].upper() for found in _LOWERED.finditer(text) if found[1].upper() in letters}
     return named.pop() if len(named) == 1 else None
 
 
@@ -219,6 +226,9 @@ def _by_mention(text: str, texts: tuple[str, ...]) -> str | None:
     sentence = f" {fold(text)} "
     if len(text) > 300:
         return None
+    if all(re.fullmatch(r"[A-Z]{2,4}", t) for t in texts):  # names of segments and angles
+        names = [letter for letter, t in zip(LETTERS, texts, strict=False) if re.search(rf"\b{t}\b", text)]
+        return names[0] if len(names) == 1 else None
     folded = [(fold(t), letter) for letter, t in zip(LETTERS, texts, strict=False)]
     mentioned = [(f, letter) for f, letter in folded if len(f) >= 2 and _mentions(sentence, f)]
     longest = [(f, letter) for f, letter in mentioned if not any(f != g and f in g for g, _ in mentioned)]

@@ -76,7 +76,7 @@ _PHRASE = re.compile(
             |\n答\s*[:：]
             |答案\s*(?:应该)?(?:[是为选]|[:：])+
             |选(?:择|项)?\s*[:：]?\s*(?=[(（]?[A-Za-z][)）]?(?![A-Za-z]))
-        )[\s:：*_"]{0,6}""",
+        )[\s:：*_"]{0,6}(?i:,?\s*(?:therefore|thus|hence|then|simply|just|indeed)\b,?\s*)?""",
     re.VERBOSE,
 )
 _BRACKETED = re.compile(r"\(([A-Za-z])\)")
@@ -87,7 +87,7 @@ _JSON = re.compile(
 )
 _SENTENCE_END = re.compile(r"[.。!?！？](?=\s|$|[\"'*])|\n|。|<|(?<=[^\\])\}\s*$")
 _AFTERTHOUGHT = re.compile(
-    r",?\s+(?:because|since|which|where|as|so|given|when|due|but|not)\s|[;；]|\s\((?=[a-z]{3,}\s)",
+    r",?\s+(?:because|since|which|where|as|so|given|when|due|but|not|i\.e\.?|that\ is,|or\ equivalently|or\ approximately)(?:\s|$)|[;；]|\s\((?=[a-z]{3,}\s)",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(

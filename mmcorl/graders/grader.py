@@ -11,6 +11,7 @@ from types import TracebackType
 
 from mmcorl.graders import choices, comparison, conventions, folding, math, open_answers, scalars
 from mmcorl.graders.answers import Answer
+from mmcorl.graders.code import ProgramJudge
 from mmcorl.graders.conventions import STRICT, Convention
 from mmcorl.graders.expectation import expected
 from mmcorl.graders.extract import Extraction, Statement, code_block, statements, undress
@@ -18,6 +19,7 @@ from mmcorl.graders.latex import restored
 from mmcorl.graders.pool import Pool
 from mmcorl.graders.values import Raw
 from mmcorl.problems import Problem
+from mmcorl.sandbox import Limits
 
 MAX_ANSWER = 10_000  # characters; nothing longer is an answer
 MAX_PHRASE_WORDS = 12  # of an answer in words within running text
@@ -42,6 +44,7 @@ class Grader:
             problem together; then they are not the same.
         workers: Most worker processes.
         cache: Symbolic comparisons remembered.
+        program_limits: What a program that answers a code problem may use; None for the defaults.
     """
 
     def __init__(
@@ -50,12 +53,14 @@ class Grader:
         timeout_s: float = 0.8,
         workers: int = 2,
         cache: int = 65_536,
+        program_limits: Limits | None = None,
     ) -> None:
         self.extraction = extraction or Extraction()
         self._pool = Pool(workers)
         self._timeout_s = timeout_s
         self._verdicts: OrderedDict[tuple[str, str], bool | None] = OrderedDict()
         self._cache = cache
+        self._programs = ProgramJudge(program_limits)
         self._lock = threading.Lock()
 
     def __enter__(self) -> Grader:
@@ -73,6 +78,7 @@ class Grader:
     def close(self) -> None:
         """End the worker processes."""
         self._pool.close()
+        self._programs.close()
 
     @property
     def timeouts(self) -> int:
@@ -85,8 +91,7 @@ class Grader:
         A convention with `nearest_choice` takes words that name no option for the option that is spelled most alike.
         """
         if problem.kind == "code":
-            block = code_block(text)
-            return Answer("code", block) if block else None
+            return self._programs.answers([(code_block(text), problem)])[0]
         multiple_choice = problem.kind == "choice" or problem.choices is not None
         marked: list[str] = []
         confirm = self._until_out_of_time()
@@ -98,6 +103,11 @@ class Grader:
                 return answer
             marked += [statement.text] if statement.how in ("box", "tag", "phrase", "bare") else []
         return _nearest(marked[0], problem) if marked and convention.nearest_choice else None
+
+    def answers(self, asked: Sequence[tuple[str, Problem]]) -> list[Answer | None]:
+        """`answer` for many completions, each with its problem; programs among them are run at the same time."""
+        ran = iter(self._programs.answers([(code_block(t), p) for t, p in asked if p.kind == "code"]))
+        return [next(ran) if p.kind == "code" else self.answer(t, p) for t, p in asked]
 
     def read(self, text: str, problem: Problem, convention: Convention = STRICT) -> Answer | None:
         """A bare answer, such as a gold: a letter, an option's text or a value, in any wrapping. Never raises."""
@@ -132,6 +142,8 @@ class Grader:
         """
         if answer is None or gold is None:
             return False
+        if problem.kind == "code":
+            return self._programs.correct(answer, gold, problem)
         if answer.kind == gold.kind == "math" and conventions.accepts(
             convention, math.read(answer.value), math.read(gold.value)
         ):
@@ -197,7 +209,7 @@ class Grader:
             if pair in self._verdicts:
                 self._verdicts.move_to_end(pair)
                 return self._verdicts[pair]
-        verdict = self._pool.same(*map(restored, pair), seconds)
+        verdict = self._pool.same(restored(pair[0]), restored(pair[1]), seconds)
         with self._lock:
             self._verdicts[pair] = verdict
             if len(self._verdicts) > self._cache:

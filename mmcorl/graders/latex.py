@@ -51,6 +51,8 @@ _SYMBOLS = {
     "…": "...",
     "≅": "≈",
     "∖": r"\setminus ",
+    "⟨": r"\langle ",
+    "⟩": r"\rangle ",
     "Δ": r"\Delta ",
     "△": r"\triangle ",
 }
@@ -128,6 +130,7 @@ _REWRITTEN = (  # older commands, and plain text that stands for a symbol
     (re.compile(r"(?<=[\d}])\s*\^\s*(?:\{\s*[oO]\s*\}|o(?![a-zA-Z]))"), "°"),
     (re.compile(r"(\d+)\s*'\s*(\d+(?:\.\d+)?)\s*(?:\"|'')"), r"\1 ft \2 in"),
     (re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE), r"\1m"),
+    (re.compile(r"^\s*<([^<>=]*,[^<>=]*)>\s*$"), r"\\langle \1\\rangle "),
     (re.compile(r"(?<=\d)\s*o'clock\b", re.IGNORECASE), ":00"),
     (re.compile(r"(?<![\u4e00-\u9fff])或者?(?![\u4e00-\u9fff])"), " or "),
     (re.compile(r"(?<![\u4e00-\u9fff])[和与及](?![\u4e00-\u9fff])"), " and "),
@@ -258,6 +261,8 @@ def _token(kind: str, piece: str, spaced: bool) -> list[Token]:
         inner = piece.strip().replace("\\mu ", "μ")
         if re.fullmatch(r"[a-zA-Z]", inner):
             return [Token("name", inner, True)]
+        if inner in SPELLED_COMMANDS:
+            return [Token("command", inner, spaced)]
         if re.fullmatch(r"\([a-zA-Z]\)", inner):
             return tokens(inner)
         if not re.search(r"[^\W\d_]", inner):

@@ -15,7 +15,19 @@ from mmcorl.graders.expressions import Symbol, symbols
 from mmcorl.graders.latex import Token, Unreadable, tokens
 from mmcorl.graders.repairs import MAX_TEXT, mended
 from mmcorl.graders.scalars import clock, depth, scalar, split, summed
-from mmcorl.graders.values import Bound, Equation, Items, Matrix, Quantity, Raw, Region, Value, show, times
+from mmcorl.graders.values import (
+    Bound,
+    Equation,
+    Items,
+    Matrix,
+    Quantity,
+    Raw,
+    Region,
+    Value,
+    determinant,
+    show,
+    times,
+)
 from mmcorl.graders.words import words
 
 MAX_TOKENS = 1500
@@ -60,11 +72,24 @@ def _statement(parts: Sequence[Token]) -> Value:
                 return merge(found)
             if joint == "or" and len(set(map(show, values))) == 1:
                 return values[0]  # "3/2 or 1.5"
-            return (summed(values) if joint == "and" else None) or _listed(values)
+            return (summed(values) or _mixed_number(pieces) if joint == "and" else None) or _listed(values)
     pieces = split(parts, lambda t: t.kind == "op" and t.text in (",", ";"))
     if len(pieces) > 1:
-        return _listed([_statement(p) for p in pieces if p])
+        values = [_statement(p) for p in pieces if p]
+        found = [v for v in values if isinstance(v, Region) and v.variable]
+        same_variable = len(found) == len(values) and len({r.variable for r in found}) == 1
+        return regions.common_or_all(found) if same_variable else _listed(values)
     return _relation(parts)
+
+
+def _mixed_number(pieces: Sequence[Sequence[Token]]) -> Quantity | None:
+    """ "3 and 1/2", written with a slash; the list 3, 1/2 is written otherwise."""
+    texts = [[t.text for t in piece] for piece in pieces]
+    match texts:
+        case [[whole], [top, "/", bottom]] if all(t.isdecimal() for t in (whole, top, bottom)):
+            if 0 < int(top) < int(bottom):
+                return scalar([*pieces[0], *(t._replace(spaced=True) for t in pieces[1])])
+    return None
 
 
 _LEADING_WORDS = words("about approximately is are exactly only answer therefore thus so equals")
@@ -181,6 +206,8 @@ def _object(parts: Sequence[Token]) -> Value:
         point = _object(parts[1:])
         if isinstance(point, Items) and point.opener == "(":
             return point
+    if [t.text for t in parts[:3]] == ["begin", "{", "vmatrix"] and parts[-2].text == "vmatrix":
+        return determinant(_matrix(parts))
     if any(t.kind == "command" and t.text == "begin" for t in parts) and not (
         first == "(" and _encloses(parts)
     ):
@@ -278,7 +305,7 @@ def _matrix(parts: Sequence[Token]) -> Matrix:
     if (
         texts.count("begin") != 1
         or texts[1] != "{"
-        or texts[2] not in ("pmatrix", "bmatrix", "matrix", "array", "Bmatrix")
+        or texts[2] not in ("pmatrix", "bmatrix", "matrix", "array", "Bmatrix", "vmatrix")
     ):
         raise Unreadable("not a plain matrix")
     start = texts.index("}") + 1

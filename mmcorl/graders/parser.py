@@ -263,7 +263,10 @@ class _Parser:
         if name in ("frac", "binom", "dbinom", "tbinom"):
             if self.at("("):  # plain text: frac(1,2) is not LaTeX
                 raise Unreadable("frac without arguments")
-            return Apply("/" if name == "frac" else "binom", (self.braced(), self.braced()))
+            above, below = self.braced(), self.braced()
+            if above == Symbol("d") and isinstance(below, Apply) and below.args[0] == above:
+                raise Unreadable("a derivative")
+            return Apply("/" if name == "frac" else "binom", (above, below))
         if name == "sqrt":
             return self.root()
         if name in _FUNCTIONS:

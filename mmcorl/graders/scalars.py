@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from mmcorl.graders import units
-from mmcorl.graders.expressions import Apply, Number
+from mmcorl.graders.expressions import Apply, Number, symbols
 from mmcorl.graders.latex import Token, Unreadable
 from mmcorl.graders.parser import ANGLE_FUNCTIONS, number, parse
 from mmcorl.graders.values import Clock, Quantity, Value
@@ -61,6 +61,8 @@ def scalar(parts: Sequence[Token]) -> Quantity:
             found = units.suffix(parts[cut:])
             if found is not None:
                 expression = parse(parts[:cut])
+                if symbols(expression) and [(t.kind, len(t.text)) for t in parts[cut:]] == [("name", 1)]:
+                    continue  # the h of "a b h" is no hour
                 if found.factor != 1:
                     expression = Apply("*", (expression, Number(Fraction(found.factor))))
                 return Quantity(expression, found.unit, written(parts[:cut]))

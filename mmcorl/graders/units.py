@@ -1,7 +1,7 @@
 """Units of measurement.
 
 A unit is a product of powers of base dimensions and the exact size of one unit, so that 100 cm is 1 m and 5 m is not
-5 cm. Money and things counted ("12 apples") carry no information beside the number and have no unit.
+5 cm. Things counted ("12 apples") carry no information beside the number and have no unit.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ mol 1 amount mole moles
 K 1 kelvin kelvin kelvins
 °F 1 fahrenheit fahrenheit Fahrenheit
 cent 1 money cents ¢
+dollar 100 cent dollars usd buck bucks
 % 1 percent percent percentage
 ° 1 degree degrees deg 度
 """
@@ -148,7 +149,7 @@ class _NoUnit(Exception):
 
 _POWER_WORDS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3, "平方": 2, "立方": 3}
 _AFTER_WORDS = {"squared": 2, "cubed": 3}
-_NO_UNIT = words("unit units rad rads radian radians dollar dollars usd buck bucks yuan")
+_NO_UNIT = words("unit units rad rads radian radians yuan euro euros")
 
 
 class _Parser:
@@ -250,8 +251,8 @@ def suffix(tail: Sequence[Token]) -> Suffix | None:
     while tail and tail[0].kind == "word" and tail[0].text.lower() in SCALES:
         factor *= SCALES[tail[0].text.lower()]
         tail = tail[1:]
-    if tail and tail[0].kind == "word" and tail[0].text == "of":
-        return None
+    if tail and tail[0].kind == "word" and tail[0].text == "of":  # "3/4 of the pie", but not "3/4 of 20"
+        return Suffix(None, factor) if len(tail) > 1 and all(map(_is_noun, tail)) else None
     if not tail:
         return Suffix(None, factor) if factor > 1 else None
     if tail[0].text not in _FIRST and tail[0].kind not in ("word", "name", "command"):

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from mmcorl.graders import exact
 from mmcorl.graders.expressions import Apply, Expr, size
+from mmcorl.graders.latex import Unreadable
 from mmcorl.graders.units import Unit
 
 
@@ -77,6 +78,31 @@ def times(a: Quantity, b: Quantity) -> Quantity:
     return Quantity(
         Apply("*", (a.expression, b.expression)), a.unit or b.unit, f"({a.written})*({b.written})"
     )
+
+
+MAX_DETERMINANT = 4  # rows
+
+
+def determinant(matrix: Matrix) -> Quantity:
+    """The determinant, developed along the first row. Raises Unreadable for what is no small square of numbers."""
+    rows = matrix.rows
+    if not 1 <= len(rows) <= MAX_DETERMINANT or any(len(row) != len(rows) for row in rows):
+        raise Unreadable("no determinant")
+    first = rows[0][0]
+    if not isinstance(first, Quantity) or (first.unit and first.unit.name):
+        raise Unreadable("a determinant of other things than numbers")
+    if len(rows) == 1:
+        return first
+    terms: list[Expr] = []
+    for column, entry in enumerate(rows[0]):
+        minor = Matrix(tuple(row[:column] + row[column + 1 :] for row in rows[1:]))
+        term = times(determinant(Matrix(((entry,),))), determinant(minor)).expression
+        terms.append(Apply("neg", (term,)) if column % 2 else term)
+    total = Apply("+", tuple(terms))
+    form = form_of(total)
+    if form is None:
+        raise Unreadable("a determinant without an exact form")
+    return Quantity(total, None, exact.show(form))
 
 
 def show(value: Value) -> str:

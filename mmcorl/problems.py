@@ -8,6 +8,8 @@ from typing import Literal
 
 from PIL import Image
 
+from mmcorl.sandbox import ProgramSpec
+
 AnswerKind = Literal["math", "choice", "text", "code"]
 ImageSource = Path | bytes | Image.Image
 
@@ -18,6 +20,7 @@ class Problem:
 
     `images` are files, encoded bytes or PIL images in the order of their appearance; they are decoded only
     when a prompt is built. `choices` are the option texts in order (A, B, C, ...), or None for an open question.
+    `program` tells what the programs that answer a code problem are run on; without it, their text is their answer.
     """
 
     id: str
@@ -25,6 +28,7 @@ class Problem:
     images: tuple[ImageSource, ...] = ()
     choices: tuple[str, ...] | None = None
     kind: AnswerKind = "math"
+    program: ProgramSpec | None = None
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,9 @@ def test_no_benchmark_in_common_is_an_error(write_results):
     second = write_results("second", {"a": rows("R" * 10)}, GOLDS, benchmark="other")
     with pytest.raises(MmcorlError, match="no benchmark in common"):
         compare(first, second)
+    begun = write_results("begun", {"a": {}}, GOLDS, samples=1)
+    with pytest.raises(MmcorlError, match="no problem in common that both have finished"):
+        compare(first, begun)
 
 
 def test_the_command_prints_the_difference_and_what_changed(write_results, capsys):

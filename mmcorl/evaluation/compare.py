@@ -72,17 +72,18 @@ def compare(first: Path, second: Path, models: tuple[str, str] | None = None) ->
     """
     runs = read_run(first), read_run(second)
     pairs = [models] if models else _pairs(*runs)
-    for run, folder, name in zip(
-        runs * len(pairs), (first, second) * len(pairs), sum(pairs, ()), strict=True
-    ):
-        if name not in run.models:
-            raise MmcorlError(f"{folder} has no model {name!r}; it has {', '.join(run.models)}")
+    for run, folder, names in zip(runs, (first, second), zip(*pairs, strict=True), strict=True):
+        if unknown := set(names) - run.models.keys():
+            raise MmcorlError(f"{folder} has no model {min(unknown)!r}; it has {', '.join(run.models)}")
     shared = {f.name for f in benchmark_folders(first)} & {f.name for f in benchmark_folders(second)}
     if not shared:
         raise MmcorlError(f"{first} and {second} have no benchmark in common")
     results = [(read_result(first / name), read_result(second / name)) for name in sorted(shared)]
     differences = [difference(one, other, pair) for one, other in results for pair in pairs]
-    return [d for d in differences if d is not None]
+    found = [d for d in differences if d is not None]
+    if not found:
+        raise MmcorlError(f"{first} and {second} have no problem in common that both have finished")
+    return found
 
 
 def difference(

@@ -202,6 +202,8 @@ def _power(base: Form, exponent_form: Form) -> Form:
     exponent = rational(exponent_form)
     if exponent.denominator == 1:
         return _integer_power(base, int(exponent))
+    if not base and exponent > 0:
+        return {}
     if len(base) != 1:
         raise NoForm("root of a sum")
     [((radicand, powers), coefficient)] = base.items()

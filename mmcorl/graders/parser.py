@@ -156,6 +156,9 @@ class _Parser:
         if token is not None and token.kind == "op" and token.text == "-":
             self.position += 1
             return Apply("neg", (self.nested(self.argument),))
+        if token is not None and token.kind == "number":  # in x^2 \frac12 the 2 is no part of a mixed number
+            self.position += 1
+            return Number(number(token.text))
         return self.nested(self.power if self.at("(") else self.atom)
 
     def braced(self) -> Expr:

@@ -97,6 +97,38 @@ YES | yes.
 2^{10^{10}} | 2^{10^{10}}
 \\int_0^1 2x\\,dx | 1
 \\sum_{k=1}^{3} k | 6
+2:3 | 4:6
+2:3 | \\frac23
+4 | 8:2
+1:2:3 | 3:6:9
+2 \\text{ to } 3 | 2:3
+3:30 pm | 3:30
+15:30 | 3:30 pm
+3 pm | 15:00
+12:15 am | 0:15
+12:15 pm | 12:15
+5 = x | 5
+x = 5 | 5 = x
+(1, 2) | \\begin{pmatrix}1\\\\2\\end{pmatrix}
+\\begin{vmatrix}1&2\\\\3&4\\end{vmatrix} | -2
+\\begin{vmatrix}2&0&1\\\\1&1&0\\\\0&3&1\\end{vmatrix} | 5
+2\\begin{pmatrix}1&0\\\\0&1\\end{pmatrix} | \\begin{pmatrix}2&0\\\\0&2\\end{pmatrix}
+0.333333333333333 | 1/3
+0.841470984807897 | \\sin 1
+{1, 1/2} | {0.5, 1}
+\\sin 1, 2 | 2, \\sin 1
+3 and 1/2 | 3.5
+<1, 2, 3> | (1,2,3)
+\\pi r^2 h | h\\pi r^2
+100 cents | 1 dollar
+3/4 of the pie | 0.75
+\\text{lcm}(4,6) | 12
+\\frac{d}{dx}x^2 | 2x
+|x|>1 | (-\\infty,-1)\\cup(1,\\infty)
+x>1, x<3 | 1<x<3
+2^{1/2}\\cdot 3 | \\sqrt{18}
+x^2-y=0 | y=x^2
+2^{x+1} | 2\\cdot2^x
 """
 DIFFERENT = """
 0.333333 | 1/3
@@ -145,6 +177,44 @@ lambda: 5 | 5
 info | \\infty
 x | \\sqrt{x^2}
 \\int_0^1 2x\\,dx | 2
+2:3 | 3:2
+2:3 | 2:3:1
+2:3 | 3/2
+1:2:3 | 1:2:4
+1:2:3 | 1/2
+2:3 | (2,3)
+3:30 pm | 3:30 am
+3:30 pm | 4:30 pm
+3:30 pm | 3:31
+14:30 | 3:30 pm
+27:30 | 3:30 pm
+3:30 pm | 15
+5 = x | 6
+5 = x | 5 = y
+x = y | x
+\\begin{pmatrix}1\\\\2\\end{pmatrix} | (1,3)
+\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix} | \\begin{pmatrix}1&2\\\\3&5\\end{pmatrix}
+\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix} | \\begin{pmatrix}0&2\\\\3&4\\end{pmatrix}
+\\begin{pmatrix}1&2\\end{pmatrix} | \\begin{pmatrix}1\\\\2\\end{pmatrix}
+\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix} | 4
+0.33333333333333 | 1/3
+0.333333333333343 | 1/3
+0.841470984807999 | \\sin 1
+\\sin 1 | \\sin 2
+{1, 2} | {1, 3}
+{1, 2} | (1, 2)
+1, 2 | 1, 3
+\\sin 1, 2 | \\sin 2, 2
+x^2-y=0 | y=2x^2
+2x=y | y=3x
+5 cents | 5 dollars
+3, 1/2 | 3.5
+x<1 \\text{ or } x>2 | x<1 \\text{ or } x>3
+x<1 \\text{ or } x>2 | x<1
+(1,\\infty) | (2,\\infty)
+(1,\\infty) | 1
+x>2 | y>2
+\\ln x^2 | 2\\ln x
 """
 
 

@@ -1,6 +1,15 @@
 import pytest
 
-from mmcorl.graders.extract import Extraction, last_box, last_tag, statements, undress, without_thinking
+from mmcorl.graders.extract import (
+    Extraction,
+    Statement,
+    code_block,
+    last_box,
+    last_tag,
+    statements,
+    undress,
+    without_thinking,
+)
 
 
 def first(text, **settings):
@@ -26,6 +35,15 @@ def first(text, **settings):
         (r"5-\boxed{2}", "2"),
         (r"\boxed{5} and so \boxed{7", ""),
         (r"I shall \boxed . it", None),
+        (r"\framebox{8}", "8"),
+        (r"{\boxed{8}}", "8"),
+        (r"unboxed{8}", None),
+        (r"\boxed{-8}", "-8"),
+        (r"$x = - \boxed{8}$", "-8"),
+        (r"\boxed{1}, then \boxed{2}, \boxed{3}", "2, 3"),
+        (r"x = \boxed{1}, y = \boxed{2}", "1, 2"),
+        (r"\boxed{a} ( \boxed{b}", "b"),
+        (r"} \boxed{8} {", "8"),
         ("nothing here", None),
     ],
 )
@@ -42,6 +60,15 @@ def test_last_box(text, content):
         ("<answer>8<answer>", "8"),
         ("<answer>8", "8"),
         ("<answer></answer>", None),
+        ("<answer>**C**", "**C**"),
+        ("<answer>(1, 2]", "(1, 2]"),
+        (r"<answer>\frac{1}{", ""),
+        ("<answer>3 +", ""),
+        ("<answer>(1, 2", ""),
+        ("<answer>(1, 2</answer>", "(1, 2"),
+        ("so it is\n12</answer>", "12"),
+        ("12</answer><answer>13</answer>", "13"),
+        ("9" * 400 + "</answer>", "9" * 300),
         ("8", None),
     ],
 )
@@ -79,6 +106,26 @@ def test_thinking_is_ignored(text, rest):
         ("The answer is 5. Wait. The answer is 6.", "6"),
         ("The correct option is (B).", "(B)"),
         ("The answer to 3+5 is: 8", "8"),
+        ("Answers: 1, 2", "1, 2"),
+        ("ANSWER: 8", "8"),
+        ("**Answer:** 8", "8"),
+        ("the answer is, therefore, 8.", "8"),
+        ("The answer is 2/5, i.e. 0.4.", "2/5"),
+        ("## Final Answer\n8", "8"),
+        ("[Answer] 8", "8"),
+        ("【答案】8", "8"),
+        ("因此选 B", "B"),
+        ("答：8", "8"),
+        ('{"answer": 8, "sure": 5}', "8"),
+        ('{"answer": "5"} or rather {"answer": "6"}', "6"),
+        ("{'answer': '8'}", "8"),
+        ('{"answer": "\\\\frac12"}', "\\frac12"),
+        ("It is (B) a tower, and (B) stays.", "(B) a tower, and (B) stays"),
+        ("I choose option (c) now", "(c) now"),
+        ("It is (A) a tower or is (B) a house", None),
+        ("A choice: none", "none"),
+        ("Choices:\n(A) 5\n(B) 6", None),
+        ("multianswer is 5", None),
     ],
 )
 def test_phrases(text, said):
@@ -107,9 +154,55 @@ def test_the_last_number_counts_only_when_asked_for():
     assert first("That makes $70,000 in all.", bare=False, last_number=True) == "$70,000"
 
 
+def found(text, how, **settings):
+    return [s.text for s in statements(text, Extraction(**settings)) if s.how == how]
+
+
+def test_a_phrase_inside_a_tag_is_tried_after_the_whole_tag():
+    assert list(statements("<answer>The answer is 5</answer>", Extraction(bare=False)))[:2] == [
+        Statement("The answer is 5", "tag"),
+        Statement("5", "phrase"),
+    ]
+
+
+def test_a_tag_that_breaks_off_ends_the_search():
+    assert first(r"The answer is 5. <answer>\frac{1}{") is None
+
+
+def test_the_last_and_first_lines_are_candidates_but_not_those_of_a_listing():
+    assert found("so we know\nB", "last_line") == ["B"]
+    assert found("B\nbecause it is longer", "first_line") == ["B"]
+    assert found("Yes, they are.\nIndeed", "first_line") == ["Yes, they are."]
+    assert found("We begin with a long sentence about things\nB", "first_line") == []
+    assert found("We begin with a long sentence about things\nB", "first_line", last_number=True) != []
+    assert found("(A) 5\n(B) 6", "last_line") == found("(A) 5\n(B) 6", "first_line") == []
+    assert found("a. 5\nb. 6", "last_line") == []
+    assert found("x\n(A) 5\n(B) 6", "last_line") == []
+    assert found("(A) 5\n(C) 6", "last_line") == ["(C) 6"]
+    assert found("(A) 5\n(C) 6", "first_line") == ["(A) 5"]
+    assert found("5", "bare") == ["5"]
+    assert found("```\n5\n6\n```", "bare") == ["```\n5\n6\n```"]
+    assert found("5" * 300, "bare") == [] and found("5" * 299, "bare") == ["5" * 299]
+
+
+def test_what_is_counted_comes_before_later_numbers_of_the_same_sentence():
+    assert found("there are 3 bars below 40", "last_number", last_number=True) == ["3"]
+    assert found("there are 3 bars. So 40", "last_number", last_number=True) == ["40"]
+    assert found("no numbers", "last_number", last_number=True) == []
+    assert found(r"half, or -\frac{1}{2}", "last_number", last_number=True) == [r"-\frac{1}{2}"]
+
+
+def test_the_last_code_block_counts():
+    assert code_block("```python\na = 1\n```\nor\n```\nb = 2\n```") == "b = 2"
+    assert code_block("```\na\n``` and ```\n\n```") == "a"
+    assert code_block("```python\n  a\n\n```") == "  a"
+    assert code_block("no code") is None
+
+
 @pytest.mark.parametrize(
     "dressed",
     ["5", " 5 ", "$5$", "$$5$$", r"\(5\)", r"\[5\]", "**5**", "`5`", '"5"', r"\boxed{5}", "<answer> 5 </answer>",
+     "\u200b5\ufeff", "“5”", "**Answer:** 5", "So the final answer is $5$", "<b>5</b>", "<|im_end|>5", "```text\n5\n```",
      "```\n5\n```", "The answer is 5", "Answer: 5", r"$\boxed{5}$", "答案：5"],
 )  # fmt: skip
 def test_undress(dressed):

@@ -104,7 +104,7 @@ class PromptBuilder:
             )
             for k, source in enumerate(problem.images, start=1)
         )
-        text = self._render(problem, len(images))
+        text = self.render(problem, len(images))
         try:
             inputs = self._process(text, images)
         except ValueError as error:
@@ -145,7 +145,7 @@ class PromptBuilder:
             inputs[name] = inputs[name][0] if name in inputs else torch.zeros_like(inputs["input_ids"])
         return inputs
 
-    def _render(self, problem: Problem, n_images: int) -> str:
+    def render(self, problem: Problem, n_images: int) -> str:
         """Chat text with one image placeholder for each image, up to where the answer begins."""
         content = _content(problem, n_images, self.prompt)
         template_owner = self.processor if getattr(self.processor, "chat_template", None) else self.tokenizer

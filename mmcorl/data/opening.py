@@ -48,6 +48,10 @@ def _local_rows(path: Path, source: Source) -> Iterator[Row]:
                 return parquet_rows(path)
         raise MmcorlError(f"{path} is of no known form; name {_FORMS}")
     if (path / HEADER_FILE).is_file():
+        if source.quirks:
+            raise MmcorlError(
+                f"{path} is prepared already; name it by {source.prefix}path alone, without a source"
+            )
         read_header(path)
         return parquet_rows(path / ROWS_FILE)
     if (path / "dataset_dict.json").is_file():

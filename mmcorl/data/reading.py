@@ -55,12 +55,13 @@ def read_rows(rows: Iterable[Row], source: Source, first: int = 0) -> Iterator[P
             yield bad
             continue
         earlier = ids.setdefault(pair[0].id, number)
-        yield pair if earlier == number else _repeated(pair[0].id, earlier, number, source)
+        yield pair if earlier == number else repeated_id(pair[0].id, number, source, earlier)
     if not source.quirks:  # quirks read columns that only some releases of a set have
         check_columns(seen, source)
 
 
-def _repeated(id_: str, earlier: int, number: int, source: Source) -> BadRow:
+def repeated_id(id_: str, number: int, source: Source, earlier: int | str = "another") -> BadRow:
+    """What is wrong with row `number`, which has the id of an earlier row."""
     return BadRow(
         "duplicate id",
         f"rows {earlier} and {number} of {source.name} have the same id {id_}; set {source.prefix}columns.id to a "

@@ -10,9 +10,8 @@ import io
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pyarrow as pa
@@ -38,10 +37,8 @@ FEATURES = datasets.Features(
     }
 )
 
-_GROUP_ROWS, _GROUP_BYTES = (
-    1000,
-    2**26,
-)  # what a Parquet row group holds at most, and so what is kept in memory
+GROUP_ROWS, GROUP_BYTES = 1000, 2**26
+"""What a Parquet row group holds at most, and so what is kept in memory; bytes are those of images."""
 _NO_PNG_MODES = {"CMYK", "YCbCr", "LAB", "HSV", "F"}
 
 
@@ -52,6 +49,8 @@ class Header:
     format_version: int
     source: str
     count: int
+    dropped: dict[str, int] = field(default_factory=dict)
+    """Rows of the source that are no problems, by reason."""
 
 
 def write_problems(pairs: Iterable[tuple[Problem, Gold | None]], folder: Path, source: str = "") -> Header:
@@ -61,8 +60,7 @@ def write_problems(pairs: Iterable[tuple[Problem, Gold | None]], folder: Path, s
     only when it is whole. Raises MmcorlError when `folder` exists and is not empty, there are no problems, two share
     an id or an image file cannot be read.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise MmcorlError(f"{folder} exists already; remove it or name another folder")
+    require_new(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
         whole = Path(scratch) / folder.name
@@ -71,9 +69,20 @@ def write_problems(pairs: Iterable[tuple[Problem, Gold | None]], folder: Path, s
         if not count:
             raise MmcorlError(f"there are no problems to write to {folder}")
         header = Header(FORMAT_VERSION, source, count)
-        (whole / HEADER_FILE).write_text(json.dumps(asdict(header), indent=2) + "\n", encoding="utf-8")
+        write_header(header, whole)
         whole.rename(folder)
     return header
+
+
+def require_new(folder: Path) -> None:
+    """Raise MmcorlError for a folder that holds something."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise MmcorlError(f"{folder} exists already; remove it or name another folder")
+
+
+def write_header(header: Header, folder: Path) -> None:
+    """Write the header of a prepared folder."""
+    (folder / HEADER_FILE).write_text(json.dumps(asdict(header), indent=2) + "\n", encoding="utf-8")
 
 
 def read_header(folder: Path) -> Header:
@@ -114,10 +123,10 @@ def _write_rows(pairs: Iterable[tuple[Problem, Gold | None]], path: Path) -> int
                     f"two problems have the id {problem.id}; ids name problems, so make them unique"
                 )
             ids.add(problem.id)
-            row = _row(problem, gold)
+            row = stored_row(problem, gold)
             rows.append(row)
-            size += sum(len(image["bytes"]) for image in row["images"])
-            if len(rows) == _GROUP_ROWS or size >= _GROUP_BYTES:
+            size += image_bytes(row)
+            if len(rows) == GROUP_ROWS or size >= GROUP_BYTES:
                 writer.write_table(pa.Table.from_pylist(rows, schema))
                 rows, size = [], 0
         if rows:
@@ -125,7 +134,13 @@ def _write_rows(pairs: Iterable[tuple[Problem, Gold | None]], path: Path) -> int
     return len(ids)
 
 
-def _row(problem: Problem, gold: Gold | None) -> dict[str, Any]:
+def image_bytes(row: Row) -> int:
+    """Bytes of the images of a stored row."""
+    return sum(len(image["bytes"]) for image in row["images"])
+
+
+def stored_row(problem: Problem, gold: Gold | None) -> Row:
+    """A problem with its gold in the columns of `FEATURES`. Raises MmcorlError where an image file cannot be read."""
     return {
         "id": problem.id,
         "question": problem.question,

@@ -75,8 +75,8 @@ def test_drawn_images_of_any_mode_can_be_written(mode: str, tmp_path: Path):
 
 
 def test_problems_are_written_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(storage, "_GROUP_ROWS", 10)
-    monkeypatch.setattr(storage, "_GROUP_BYTES", 5 * len(png(RED)))
+    monkeypatch.setattr(storage, "GROUP_ROWS", 10)
+    monkeypatch.setattr(storage, "GROUP_BYTES", 5 * len(png(RED)))
     write_problems(text_problems(35), tmp_path / "by_rows")
     write_problems(((Problem(str(n), "q", (RED,)), None) for n in range(12)), tmp_path / "by_bytes")
     assert pq.read_metadata(tmp_path / "by_rows" / ROWS_FILE).num_row_groups == 4

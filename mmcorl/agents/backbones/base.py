@@ -64,6 +64,14 @@ class Backbone:
         """How many feature rows the vision part makes of these inputs: one for every image placeholder token."""
         raise NotImplementedError
 
+    def image_tokens(self, processor: Any, width: int, height: int, images: ImagesConfig) -> int:
+        """Placeholder tokens of one image of that size, which is within the caps already: without weights or pixels."""
+        raise NotImplementedError
+
+    def image_frame(self, processor: Any) -> tuple[str, str]:
+        """What stands for an image in chat text, and what the processor makes of it, with a single placeholder."""
+        return processor.image_token, processor.image_token
+
     def positions(self, model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Tensor:
         """Positions of one unpadded prompt, (P,), or (3, P) for families with three axes. Completions go on from the largest."""
         return torch.arange(inputs["input_ids"].shape[-1])

@@ -31,6 +31,12 @@ class Qwen2_5_VL(Backbone):
         merged = self.config.vision_config.spatial_merge_size**2
         return int(vision["image_grid_thw"].prod(dim=-1).sum()) // merged
 
+    def image_tokens(self, processor: Any, width: int, height: int, images: ImagesConfig) -> int:
+        """One for each merged patch, after the processor has rounded the sides to whole ones."""
+        caps = {"min_pixels": images.min_pixels, "max_pixels": images.max_pixels}
+        patches = processor.image_processor.get_number_of_image_patches(height, width, caps)
+        return patches // processor.image_processor.merge_size**2
+
     def positions(self, model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> Tensor:
         """(3, P): time, height and width. Text tokens have the same position on each axis."""
         grid = inputs.get("image_grid_thw")

@@ -35,13 +35,18 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     `data.eval=null`, `agents.qwen.devices=[0,1]` and quoted text work. Raises MmcorlError with one line for every unknown key,
     ill-typed value and contradiction.
     """
-    merged = _read_with_bases(path, ())
-    for override in overrides:
-        merged = _merge(merged, _parse_override(override), f"the override {override}")
+    merged = merge_overrides(_read_with_bases(path, ()), overrides)
     tree = typing.cast(dict[str, Any], OmegaConf.to_container(merged, resolve=False))
     if isinstance(agents := tree.get("agents"), dict):
         tree["agents"] = {name: agent for name, agent in agents.items() if agent is not None}
     return validate(Config, tree, str(path))
+
+
+def merge_overrides(tree: DictConfig, overrides: Sequence[str]) -> DictConfig:
+    """`tree` with `key=value` settings on top. Raises MmcorlError for text that is none."""
+    for override in overrides:
+        tree = _merge(tree, _parse_override(override), f"the override {override}")
+    return tree
 
 
 def validate(section: type[S], tree: Any, origin: str) -> S:

@@ -1,0 +1,191 @@
+"""Runs models on benchmarks and writes every sample down. A killed run goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from mmcorl.agents.agent import Agent
+from mmcorl.agents.processors import Prompt, PromptBuilder
+from mmcorl.errors import MmcorlError
+from mmcorl.evaluation.declaration import Declaration
+from mmcorl.evaluation.grading import Marker
+from mmcorl.evaluation.loading import LoadedBenchmark
+from mmcorl.evaluation.progress import Progress
+from mmcorl.evaluation.reading import Item
+from mmcorl.evaluation.records import (
+    SAMPLES_FILE,
+    BenchmarkRecord,
+    Lines,
+    RunRecord,
+    SampleRecord,
+    Sampling,
+    read_benchmark,
+    read_run,
+    read_samples,
+    write_benchmark,
+    write_run,
+)
+from mmcorl.evaluation.settings import Asked
+from mmcorl.graders import Grader
+
+
+def begin_run(out: Path, models: Mapping[str, str], asked: Asked) -> RunRecord:
+    """Begin a result folder, or continue one: then it must have been begun with the same models and settings."""
+    run = RunRecord(
+        models=dict(models),
+        limit=asked.limit,
+        settings={**asked.settings.model_dump(mode="json"), "batch": asked.batch},
+        versions={"python": platform.python_version(), **{p: version(p) for p in ("mmcorl", "torch", "transformers")}},
+    )  # fmt: skip
+    if any(map(_begun, out.glob(f"*/{SAMPLES_FILE}"))):
+        _require_same(read_run(out).to_json(), run.to_json(), out)
+    else:
+        write_run(out, run)
+    return run
+
+
+def begin_benchmark(out: Path, loaded: LoadedBenchmark, sampling: Sampling) -> Path:
+    """Begin or continue OUT/BENCHMARK, and return it."""
+    declaration = loaded.declaration
+    folder = out / declaration.name
+    record = BenchmarkRecord(
+        name=declaration.name,
+        version=declaration.version,
+        digest=declaration.digest,
+        declaration=declaration.model_dump(mode="json"),
+        sampling=sampling,
+        data=loaded.data,
+        fingerprint=loaded.fingerprint,
+        problems=len(loaded.items),
+        dropped=loaded.dropped,
+    )
+    if _begun(folder / SAMPLES_FILE):
+        _require_same(
+            {**read_benchmark(folder).to_json(), "data": record.data}, record.to_json(), folder
+        )  # wherever the data lie, the fingerprint says whether they are the same
+    else:
+        write_benchmark(folder, record, [item.record for item in loaded.items])
+    return folder
+
+
+@dataclass(frozen=True)
+class Part:
+    """One benchmark of a run."""
+
+    benchmark: LoadedBenchmark
+    folder: Path
+    sampling: Sampling
+
+    def finished(self, model: str) -> bool:
+        """Whether a model has all its samples."""
+        there = sum(sample.model == model for sample in read_samples(self.folder))
+        return there == len(self.benchmark.items) * self.sampling.samples
+
+
+def run_part(agent: Agent, place: int, part: Part, asked: Asked, grader: Grader, progress: Progress) -> None:
+    """Sample, grade and write down what is missing of one model on one benchmark.
+
+    Problems are answered `asked.batch` at a time, and a batch is written in one go. What its completions are does not
+    depend on what was done before, so a run that was killed ends with the samples of one that was not. `place` is the
+    model's among those of the run: each draws noise of its own, and those of equal place in two runs the same.
+    """
+    items, sampling, declaration = part.benchmark.items, part.sampling, part.benchmark.declaration
+    agent = _with_prompt(agent, declaration, asked)
+    done = {sample.key: sample for sample in read_samples(part.folder)}
+    noise_key = ("evaluation", sampling.seed, declaration.name, place) if sampling.temperature else None
+    progress.start(f"{agent.name} on {declaration.name}", len(items) * sampling.samples)
+    with Lines(part.folder / SAMPLES_FILE) as lines:
+        for start in range(0, len(items), asked.batch):
+            batch = items[start : start + asked.batch]
+            keys = [(agent.name, item.problem.id, k) for item in batch for k in range(sampling.samples)]
+            if any(key not in done for key in keys):
+                found = _answer(agent, batch, sampling, noise_key, declaration.convention, grader)
+                # Of a batch that was torn while it was written, the first samples are there.
+                new = [sample for sample in found if sample.key not in done]
+                lines.append(new)
+                done |= {sample.key: sample for sample in new}
+            progress.advance([done[key] for key in keys])
+
+
+def prompt_hash(prompt: Prompt) -> str:
+    """SHA-256 of a prompt's text and of the pixels of its images, after the caps of the configuration."""
+    digest = hashlib.sha256(prompt.text.encode("utf-8", "surrogatepass"))
+    for image in prompt.images:
+        digest.update(repr(image.size).encode())
+        digest.update(image.tobytes())
+    return digest.hexdigest()
+
+
+def _answer(
+    agent: Agent, batch: Sequence[Item], sampling: Sampling, noise_key: tuple[int | str, ...] | None, convention: str,
+    grader: Grader,
+) -> list[SampleRecord]:  # fmt: skip
+    started = time.monotonic()
+    groups = agent.rollout(
+        [item.problem for item in batch],
+        samples=sampling.samples,
+        max_tokens=sampling.max_tokens,
+        noise_key=noise_key,
+        temperature=sampling.temperature or 1.0,
+    )
+    found: list[SampleRecord] = []
+    for item, group in zip(batch, groups, strict=True):
+        mark = Marker(grader, item.record, convention)
+        prompt = prompt_hash(agent.encode(item.problem))
+        for number, completion in enumerate(group.completions):
+            answer, correct = mark(completion.text)
+            found.append(
+                SampleRecord(
+                    problem=item.problem.id,
+                    model=agent.name,
+                    sample=number,
+                    prompt_hash=prompt,
+                    completion=completion.text,
+                    tokens=len(completion.token_ids),
+                    finished=completion.finished,
+                    answer=answer,
+                    correct=correct,
+                    seconds=0.0,
+                )
+            )
+    seconds = round((time.monotonic() - started) / len(found), 4)
+    return [replace(sample, seconds=seconds) for sample in found]
+
+
+def _with_prompt(agent: Agent, declaration: Declaration, asked: Asked) -> Agent:
+    """The agent with the words that this benchmark puts around a question."""
+    p = agent.prompts
+    builder = PromptBuilder(
+        agent.model, agent.processor, agent.backbone, asked.prompt(declaration), p.images, p.max_tokens
+    )
+    return replace(agent, prompts=builder)
+
+
+def _begun(samples: Path) -> bool:
+    """Until there is a sample, as after a mistake in a model's name, a folder can be begun anew."""
+    return samples.exists() and samples.stat().st_size > 0
+
+
+def _require_same(before: Mapping[str, Any], now: Mapping[str, Any], where: Path) -> None:
+    if changed := list(_differences(before, now)):
+        name, old, new = changed[0]
+        raise MmcorlError(
+            f"{where} was begun with {name}={old!r} and this is {name}={new!r}; "
+            "use what it was begun with to go on, or another --out to begin anew"
+        )
+
+
+def _differences(before: Any, now: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in dict.fromkeys([*before, *now]):
+            inner = f"{name}.{key}" if name else str(key)
+            yield from _differences(before.get(key), now.get(key), inner)
+    elif before != now:
+        yield name, before, now

@@ -1,0 +1,1 @@
+"""Analysis: what a cohort is made of, and what a run did."""

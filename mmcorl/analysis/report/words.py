@@ -1,0 +1,146 @@
+"""A run in sentences: its cohort and method, how far it came, what it warned of."""
+
+from __future__ import annotations
+
+from mmcorl.analysis.report.runs import Run
+from mmcorl.cohort.topology import supervisors
+from mmcorl.config import Config
+from mmcorl.training.metrics import Line
+
+_SUPERVISED = ("peer_vote", "incorrect")
+
+RULES = {
+    "peer_vote": "A completion is rewarded for agreeing with the supervising vote",
+    "self_vote": "A completion is rewarded for agreeing with the vote of its own agent (TTRL)",
+    "twin_vote": "A completion is rewarded for agreeing with its agent's vote on the problem's other wording (Co-rewarding-I)",
+    "teacher_vote": "A completion is rewarded for agreeing with the vote of a slow copy of its own agent (Co-rewarding-II)",
+    "cluster_share": "A completion is rewarded by the share of its group that gave the same answer (EMPO)",
+    "entropy": "A completion is rewarded for low entropy of its tokens (RENT)",
+    "self_certainty": "A completion is rewarded for the self-certainty of its tokens (Intuitor)",
+    "gold": "A completion is rewarded for agreeing with the labelled answer",
+    "random": "A completion is rewarded at random, as a control",
+    "format_only": "A completion is rewarded for stating an answer at all, as a control",
+    "incorrect": "A completion is rewarded for disagreeing with the supervising vote, as a control",
+}
+"""What each `reward.rule` rewards."""
+
+_SHORT = {
+    "self_vote": "TTRL: own votes",
+    "twin_vote": "Co-rewarding-I",
+    "teacher_vote": "Co-rewarding-II",
+    "cluster_share": "EMPO",
+    "entropy": "RENT",
+    "self_certainty": "Intuitor",
+    "gold": "gold reward",
+    "random": "random reward",
+    "format_only": "format reward",
+    "incorrect": "reversed reward",
+}
+_TOPOLOGIES = {"ring": "the peer's votes", "peers": "the peers' votes", "all": "everybody's votes"}
+
+
+def method_name(config: Config) -> str:
+    """The method in a few words, for tables and legends."""
+    rule, topology = config.reward.rule, config.cohort.topology
+    if rule == "peer_vote":
+        return _SHORT["self_vote"] if topology == "self" else f"Co-RL: {_TOPOLOGIES[topology]}"
+    return _SHORT[rule]
+
+
+def describe(config: Config) -> list[str]:
+    """The cohort and its method, a sentence or two each."""
+    rollouts, loss, optimizer = config.rollouts, config.loss, config.optimizer
+    agents = listed([f"{name} ({_agent(config, name)})" for name in config.agents])
+    count = len(config.agents)
+    sentences = [
+        f"{'One agent' if count == 1 else f'{count} agents'}: {agents}. "
+        "They share neither parameters nor gradients."
+        if count > 1
+        else f"One agent: {agents}.",
+        f"At every step each agent answers the same {counted(rollouts.problems_per_step, 'problem')}, each "
+        f"{counted(rollouts.votes or rollouts.per_problem, 'time')}, at temperature {rollouts.temperature:g} and with "
+        f"at most {counted(rollouts.max_tokens, 'token')}, and its answers are put to a vote.",
+        f"{RULES[config.reward.rule]}.{_supervision(config)}",
+    ]
+    if config.reward.rule in (*_SUPERVISED, "self_vote", "twin_vote", "teacher_vote"):
+        least = (
+            f"needs {config.cohort.threshold:.0%} of the readable answers" if config.cohort.threshold else ""
+        )
+        ties = (
+            "a tie elects the answer met first" if config.cohort.ties == "first" else "a tie elects nothing"
+        )
+        sentences.append(f"A vote {least or 'is a plurality'}; {ties}.")
+    scaled = {
+        "group": ", divided by the group's standard deviation",
+        "batch": ", divided by the batch's standard deviation",
+        "none": "",
+    }
+    sentences.append(
+        f"A completion's advantage is its reward less the mean of its group{scaled[loss.scale]}. "
+        f"Each agent learns by GRPO ({loss.kind} loss, AdamW, learning rate {optimizer.lr:g}, {optimizer.schedule} schedule, "
+        f"{counted(loss.updates_per_rollout, 'update')} a step"
+        f"{f', KL weight {loss.beta:g}' if loss.beta else ''}), {counted(config.run.steps, 'step')} in all, "
+        f"seed {config.run.seed}."
+    )
+    if config.data.eval is not None and config.evaluation.every:
+        samples = config.evaluation.samples
+        sentences.append(
+            f"Held-out problems are answered greedily{f' and {samples} times sampled' if samples else ''} before the "
+            f"first step, every {counted(config.evaluation.every, 'step')} and at the end."
+        )
+    else:
+        sentences.append("There is no held-out evaluation; what is shown is free of labels.")
+    return sentences
+
+
+def status(run: Run) -> str:
+    """How far the run came and, as far as it is known, why not further."""
+    steps = f"{run.steps_done} of {counted(run.config.run.steps, 'step')}"
+    if run.complete:
+        return f"Complete: {steps}."
+    if not run.launches:
+        return f"Unfinished: {steps}. It is still going on, or was killed."
+    code = run.launches[-1]["code"]
+    end = "stopped as asked" if code == 0 else f"ended with exit code {code}"
+    return f"Unfinished: {steps}. The last launch that came to an end {end}; a later one may be going on."
+
+
+def alarms(run: Run) -> list[str]:
+    """What was warned of while the run went on, a sentence each, in the order of the steps."""
+    found = [
+        (line["step"], f"{name}, step {line['step']}: {alarm_text(line)}")
+        for name, metrics in run.agents.items()
+        for line in metrics.alarms
+    ]
+    return [text for _, text in sorted(found, key=lambda alarm: alarm[0])]
+
+
+def alarm_text(line: Line) -> str:
+    """The alarm's own words; for one without, all that it holds."""
+    if isinstance(line.get("message"), str):
+        return line["message"]
+    return ", ".join(f"{key} {value}" for key, value in line.items() if key not in ("kind", "step"))
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(parts: list[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
+
+
+def _agent(config: Config, name: str) -> str:
+    agent = config.agents[name]
+    return f"{agent.model}{', frozen' if agent.frozen else ''}"
+
+
+def _supervision(config: Config) -> str:
+    if config.reward.rule not in _SUPERVISED:
+        return ""
+    names, topology = list(config.agents), config.cohort.topology
+    if topology == "self":
+        return " Every agent supervises itself (TTRL)."
+    pairs = [f"{listed(supervisors(names, topology, name))} for {name}" for name in names]
+    return f" The supervising vote is that of {listed(pairs)} (topology {topology})."

@@ -339,6 +339,7 @@ def step_metrics(step: Step, name: str, grader: Grader, golds: Mapping[str, Answ
         "length": length or None,  # an endpoint tells no tokens
         "truncated": 1 - float(step.finished.float().mean()),
         "live_groups": float((step.advantages != 0).any(dim=1).float().mean()),
+        **{name: _share(mean for row in rows for mean in row) for name, rows in step.statistics.items()},
         **step.learning,
         **{f"seconds_{phase}": seconds for phase, seconds in step.seconds.items()},
     }

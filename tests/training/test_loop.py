@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from mmcorl.agents.agent import Agent
+from mmcorl.agents.batches import TokenGroup
 from mmcorl.cohort.exchange import Exchange
 from mmcorl.cohort.store import open_store
-from mmcorl.config import Config
+from mmcorl.config import AgentConfig, Config
 from mmcorl.data.loading import LoadedData, load_problems
+from mmcorl.errors import CohortMismatch
 from mmcorl.graders import Grader
 from mmcorl.problems import Gold
-from mmcorl.training.loop import step_metrics
+from mmcorl.rewards import RULES
+from mmcorl.training.loop import Trainer, step_metrics
 from mmcorl.training.run import load_trainer
 from mmcorl.training.world import World
 
@@ -39,6 +45,32 @@ def cohort_config(**changes):
             **changes,
         }
     )
+
+
+def alone(**changes):
+    """One agent that learns from itself."""
+    return cohort_config(
+        **{
+            "agents": {"qwen": {"model": str(AGENTS / "qwen2_5_vl"), "freeze": ["vision"]}},
+            "cohort": {"topology": "self"},
+            **changes,
+        }
+    )
+
+
+def weights_of(family):
+    """The weights that training starts from."""
+    return Agent.load(family, AgentConfig(model=str(AGENTS / family))).model.state_dict()
+
+
+@pytest.fixture(scope="session")
+def twin_file(tmp_path_factory):
+    """The problems of the tests in other words."""
+    path = tmp_path_factory.mktemp("twin") / "twin.jsonl"
+    problems = load_problems(cohort_config().data.train).problems
+    rows = [{"id": p.id, "question": f"Look closely. {p.question}"} for p in problems]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
 
 
 def train(config, steps, golds=None, stop_at=None):
@@ -128,6 +160,168 @@ def test_the_gold_rule_does_see_them():
     assert honest["qwen"][2][0]["reward"] > 0 and noise["qwen"][2][0]["reward"] == 0
     weights, noisy_weights = honest["qwen"][1], noise["qwen"][1]
     assert not all(torch.equal(weights[key], noisy_weights[key]) for key in weights)
+
+
+@pytest.mark.parametrize("rule", sorted(set(RULES) - {"peer_vote", "self_vote"}))
+def test_no_rule_but_gold_sees_labelled_answers(rule, twin_file):
+    """As above, for the rules that an agent can learn by alone; and each of them does learn."""
+    rollouts = {
+        "problems_per_step": 8,
+        "per_problem": 4,
+        "max_tokens": 10,
+        "temperature": 2.0,
+    }  # some unparsed
+    config = alone(
+        reward={"rule": rule},
+        data={**cohort_config().data.model_dump(), "twin": twin_file},
+        rollouts=rollouts,
+    )
+    golds = load_problems(config.data.train).golds
+    start = weights_of("qwen2_5_vl")
+    [(_, weights, metrics)] = train(config, steps=2).values()
+    [(_, noisy, _)] = train(
+        config, steps=2, golds={key: Gold(f"{1000 + i}") for i, key in enumerate(golds)}
+    ).values()
+    assert all(torch.equal(weights[key], noisy[key]) for key in weights)
+    assert not all(torch.equal(weights[key], start[key]) for key in start)
+    assert metrics[0]["live_groups"] > 0
+
+
+def test_nothing_is_computed_that_the_rule_does_not_need(monkeypatch):
+    def never(*arguments, **options):
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr("mmcorl.agents.policy.Policy.statistics", never)
+    monkeypatch.setattr("mmcorl.training.teacher.Teacher.follow", never)
+    [([step], _, _)] = train(alone(reward={"rule": "self_vote"}), steps=1).values()
+    assert step.statistics == {}
+
+
+def test_the_entropy_of_a_completion_is_the_mean_over_its_tokens():
+    [([step], _, [metrics])] = train(alone(reward={"rule": "entropy"}), steps=1).values()
+    agent = Agent.load("qwen", alone().agents["qwen"], alone().prompt)
+    for rollout, means, rewards in zip(
+        step.rollouts, step.statistics["entropy"], step.rewards.values, strict=True
+    ):
+        for completion, mean in zip(rollout.completions, means, strict=True):
+            group = TokenGroup(agent.encode(rollout.problem), [torch.tensor(completion.token_ids)])
+            expected = agent.policy.statistics([group], ["entropy"])["entropy"]
+            assert len(expected) == len(completion.token_ids)  # the stop token counts
+            assert mean == pytest.approx(float(expected.mean()), abs=1e-5)
+        assert rewards == [-mean for mean in means]
+    assert metrics["reward"] == pytest.approx(-metrics["entropy"])
+
+
+def test_more_completions_vote_than_are_learned_from():
+    rollouts = {"problems_per_step": 8, "per_problem": 4, "max_tokens": 10, "votes": 8}
+    [([step], _, _)] = train(alone(reward={"rule": "self_vote"}, rollouts=rollouts), steps=1).values()
+    assert {len(row) for row in step.answers} == {len(g.completions) for g in step.rollouts} == {4}
+    assert step.advantages.shape == step.lengths.shape == (8, 4)
+    shares = {vote.share for vote in step.votes["qwen"]}
+    assert any(share * 4 % 1 and share * 8 % 1 == 0 for share in shares)  # eighths: all eight were counted
+
+
+def test_both_wordings_are_asked_and_learned_from(twin_file):
+    data = {**cohort_config().data.model_dump(), "twin": twin_file}
+    [([step], _, _)] = train(alone(reward={"rule": "twin_vote"}, data=data), steps=1).values()
+    assert len(step.problems) == len(step.rollouts) == 16
+    for original, twin in zip(step.problems[::2], step.problems[1::2], strict=True):
+        assert twin.id == f"{original.id}#twin" and twin.question == f"Look closely. {original.question}"
+        assert twin.images == original.images
+    own = step.votes["qwen"]
+    for place, labels in enumerate(zip(step.answers, step.rewards.values, strict=True)):
+        vote = own[place ^ 1].answer
+        assert vote is not None
+        for answer, reward in zip(*labels, strict=True):
+            assert reward == float(answer is not None and answer.value == vote.value)
+    texts = [[c.text for c in group.completions] for group in step.rollouts]
+    assert texts[::2] != texts[1::2]  # a twin has noise of its own
+
+
+def test_an_agent_may_read_the_other_wording_and_ballots_still_meet(twin_file):
+    config = cohort_config(data={**cohort_config().data.model_dump(), "twin": twin_file})
+    reworded = config.agents["internvl"].model_copy(update={"wording": "twin"})
+    config = config.model_copy(update={"agents": {**config.agents, "internvl": reworded}})
+    results = train(config, steps=1)
+    [mine], [theirs] = results["qwen"][0], results["internvl"][0]
+    assert [p.id for p in mine.problems] == [p.id for p in theirs.problems]
+    assert all(
+        b.question == f"Look closely. {a.question}"
+        for a, b in zip(mine.problems, theirs.problems, strict=True)
+    )
+    assert list(mine.supervising_votes) == list(theirs.votes["internvl"])
+
+
+def test_a_frozen_agent_votes_and_does_not_learn():
+    config = cohort_config()
+    judge = config.agents["internvl"].model_copy(update={"frozen": True})
+    config = config.model_copy(update={"agents": {**config.agents, "internvl": judge}})
+    results = train(config, steps=1)
+    [step], weights, [metrics] = results["internvl"]
+    start = weights_of("internvl")
+    assert all(torch.equal(weights[key], start[key]) for key in start)
+    assert step.learning == {} and "loss" not in metrics
+    [taught] = results["qwen"][0]
+    assert list(taught.supervising_votes) == list(step.votes["internvl"])
+    assert results["qwen"][2][0]["grad_norm"] > 0
+
+
+def test_two_copies_of_one_model_draw_different_completions():
+    model = {"model": str(AGENTS / "qwen2_5_vl"), "freeze": ["vision"]}
+    results = train(cohort_config(agents={"first": model, "second": model}), steps=1)
+    texts = [
+        [c.text for g in results[name][0][0].rollouts for c in g.completions] for name in ("first", "second")
+    ]
+    assert texts[0] != texts[1]
+
+
+def test_copies_that_draw_the_same_completions_are_refused(monkeypatch):
+    """Were two agents given one stream of noise, each would learn from its own vote unnoticed."""
+    sample = Trainer.sample
+
+    def with_shared_noise(self, agent, problems, number, *key):
+        with_one_name = replace(self, agent=replace(self.agent, name="same"))
+        return sample(with_one_name, agent, problems, number, *key)
+
+    monkeypatch.setattr(Trainer, "sample", with_shared_noise)
+    model = {"model": str(AGENTS / "qwen2_5_vl"), "freeze": ["vision"]}
+    rollouts = {"problems_per_step": 24, "per_problem": 4, "max_tokens": 10, "temperature": 2.0}
+    config = cohort_config(agents={"first": model, "second": model}, rollouts=rollouts)
+    data = load_problems(config.data.train)
+    store, _ = open_store(f"memory://{uuid.uuid4()}", is_host=True)
+    refused = []
+
+    with ExitStack() as stack:
+        grader, trainers = stack.enter_context(Grader()), []
+        for name in config.agents:
+            exchange = Exchange(store, list(config.agents), name, run="test", attempt="1", dead_after=60)
+            stack.enter_context(exchange)
+            trainers.append(load_trainer(config, name, World(), data, {}, grader, exchange, None))
+
+        def work(trainer):
+            with pytest.raises(CohortMismatch, match="sampled the same completions"):
+                trainer.step(1)
+            refused.append(trainer.agent.name)
+
+        threads = [threading.Thread(target=work, args=(trainer,)) for trainer in trainers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=120)
+    assert sorted(refused) == ["first", "second"]
+
+
+def test_a_text_model_and_a_vision_language_model_share_text_problems(tiny_folder, tmp_path):
+    questions = [{"id": f"q{i}", "question": f"What is {i} + {i}?", "answer": str(2 * i)} for i in range(8)]
+    path = tmp_path / "sums.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in questions))
+    config = cohort_config(
+        agents={"reads": {"model": str(tiny_folder("qwen2"))}, "sees": {"model": str(AGENTS / "internvl")}},
+        data={"train": {"path": str(path)}},
+    )
+    results = train(config, steps=1)
+    assert list(results["reads"][0][0].supervising_votes) == list(results["sees"][0][0].votes["sees"])
+    assert results["sees"][0][0].problems == results["reads"][0][0].problems
 
 
 def test_one_agents_wish_to_stop_reaches_all_at_the_same_step():

@@ -40,7 +40,7 @@ class FieldsConfig(Section):
     options: str | tuple[str, ...] | None = None
     """Where the options are, as `Declaration.options` says; several columns for one column each."""
     answer: str
-    """The gold answer, as `Declaration.gold` says."""
+    """The gold answer, as `Declaration.gold` says; for tests, `a + b` joins the tests of two columns."""
 
 
 class Declaration(Section):
@@ -75,9 +75,12 @@ class Declaration(Section):
     """Added to the question, each if every fact that it names in braces is there: `(Unit: {unit})`."""
     instruction: str | None = None
     """Instead of the default `prompt.instruction`."""
+    prelude: str = ""
+    """Source that every program of a code benchmark may rely on."""
     facts: dict[str, str] = Field(default_factory=dict)
-    """What scoring and reports need to know of a row: name -> column. `precision`, `unit` and `answer_type` go to the
-    convention."""
+    """What grading, scoring and reports need to know of a row: name -> column. `precision`, `unit` and `answer_type` go
+    to the convention; `entry_point` (the function under test), `before` and `setup` (source ahead of a program and of
+    its tests) to the sandbox."""
     convention: str = "strict"
     """Grading convention, see `mmcorl.graders.conventions`."""
     metric: Literal["accuracy", "wemath"] = "accuracy"

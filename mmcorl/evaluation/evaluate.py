@@ -12,7 +12,7 @@ from mmcorl.agents.agent import Agent
 from mmcorl.evaluation.declaration import Declaration
 from mmcorl.evaluation.loading import load_benchmark
 from mmcorl.evaluation.progress import Progress
-from mmcorl.evaluation.runner import Part, begin_benchmark, begin_run, run_part
+from mmcorl.evaluation.runner import Judges, Part, begin_benchmark, begin_run, run_part
 from mmcorl.evaluation.settings import Asked
 from mmcorl.evaluation.tables import Summary, summarize, write_summary
 from mmcorl.graders import Grader
@@ -31,7 +31,7 @@ def evaluate(
     to do. Raises MmcorlError for data that cannot be read, before any model is loaded.
     """
     samplings = [asked.sampling(declaration) for declaration in declarations]
-    with Grader() as grader:
+    with Grader() as grader, Judges(grader) as judges:
         loaded = [load_benchmark(d, grader, data.get(d.name), asked.limit) for d in declarations]
         begin_run(out, models, asked)
         parts = [
@@ -53,7 +53,7 @@ def evaluate(
             )
             with Progress() as progress:
                 for part in left:
-                    run_part(agent, place, part, asked, grader, progress)
+                    run_part(agent, place, part, asked, judges, progress)
             del agent
             gc.collect()  # its weights, before those of the next
         summary = summarize(out, grader.classes)

@@ -41,7 +41,7 @@ class LoadedBenchmark:
         """SHA-256 of all problems as they are asked and graded, in order."""
         digest = hashlib.sha256()
         for item in self.items:
-            asked = item.problem.question, item.problem.choices
+            asked = item.problem.question, item.problem.choices, item.gold
             digest.update(json.dumps([item.record.to_json(), asked], sort_keys=True).encode())
         return digest.hexdigest()
 
@@ -89,9 +89,8 @@ def _scenes() -> Iterator[Item]:
 
     for problem, gold in scenes(SCENES):
         digests = [image_digest(image) for image in problem.images]
-        yield Item(
-            problem, ProblemRecord(problem.id, problem.question, None, "math", gold.answer, {}, digests)
-        )
+        record = ProblemRecord(problem.id, problem.question, None, "math", gold.answer, {}, digests)
+        yield Item(problem, record, gold.answer)
 
 
 def _rows(source: Source, hub: HubConfig, setting: str) -> Iterator[dict[str, Any]]:

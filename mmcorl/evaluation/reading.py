@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from pathlib import Path
 from string import Formatter, ascii_uppercase
@@ -19,12 +20,15 @@ from mmcorl.data.options import gold_label, listed_items, place_images, split_it
 from mmcorl.data.rows import Source, read_row
 from mmcorl.errors import MmcorlError
 from mmcorl.evaluation.declaration import Declaration, FieldsConfig
+from mmcorl.evaluation.programs import join_tests, unit_tests
 from mmcorl.evaluation.records import ProblemRecord
 from mmcorl.graders import Grader
 from mmcorl.problems import AnswerKind, ImageSource, Problem
 
 Row = Mapping[str, Any]
 Options = dict[str, str]
+
+MAX_STORED_GOLD = 100_000  # characters
 
 # Reasons why a row is none that are not in the row: what it names is not where it should be.
 _NOT_ITS_OWN = {"image file missing", "image is a URL"}
@@ -40,6 +44,8 @@ class Item:
 
     problem: Problem
     record: ProblemRecord
+    gold: str
+    """That of the record, which leaves tests of more than `MAX_STORED_GOLD` characters to the source."""
 
 
 def read_item(row: Row, number: int, declaration: Declaration, source: Source, grader: Grader) -> Item:
@@ -60,7 +66,10 @@ def read_item(row: Row, number: int, declaration: Declaration, source: Source, g
         _text(_cell(row, column)) in values for column, values in declaration.choice_where.items()
     )
     kind: AnswerKind = "choice" if multiple_choice else declaration.kind
-    gold, options = _gold_and_order(_cell(row, fields.answer), options, number, declaration)
+    if declaration.gold == "tests":
+        gold = _tests(row, fields.answer, number)
+    else:
+        gold, options = _gold_and_order(_cell(row, fields.answer), options, number, declaration)
 
     asked, shown, full = question, options, question
     if not question.strip() and declaration.when_empty:  # all of it is in the picture
@@ -99,9 +108,14 @@ def read_item(row: Row, number: int, declaration: Declaration, source: Source, g
     )
     if not gold.strip():
         raise BadRow("no gold answer", f"row {number} has none")
-    if grader.read(gold, record.problem()) is None:
+    if kind == "code":
+        with _tests_of(number):
+            unit_tests(record, gold)
+    elif grader.read(gold, record.problem()) is None:
         raise BadRow("gold answer cannot be read", f"row {number} has the gold answer {gold!r}")
-    return Item(problem, record)
+    if len(gold) > MAX_STORED_GOLD:
+        record = replace(record, gold=None)
+    return Item(problem, record, gold)
 
 
 def image_digest(image: ImageSource) -> str:
@@ -125,6 +139,7 @@ def _cell(row: Row, columns: str, otherwise: Any = _REQUIRED) -> Any:
     for path in columns.split(" | "):
         value: Any = row
         for name in path.split("."):
+            value = _opened(value)
             value = value.get(name, _REQUIRED) if isinstance(value, Mapping) else _REQUIRED
         present |= value is not _REQUIRED
         if value is not _REQUIRED and value is not None and value != "":
@@ -135,6 +150,16 @@ def _cell(row: Row, columns: str, otherwise: Any = _REQUIRED) -> Any:
             "or declare the benchmark with the columns that there are"
         )
     return None
+
+
+def _opened(value: Any) -> Any:
+    """An object that is stored as JSON text."""
+    if not (isinstance(value, str) and value.startswith("{")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def _text(value: Any) -> str:
@@ -225,6 +250,20 @@ def _gold_and_order(
     if place is not None:
         gold = ascii_uppercase[order.index(place)]
     return gold, _lettered([texts[index] for index in order])
+
+
+def _tests(row: Row, columns: str, number: int) -> str:
+    parts = [_text(_cell(row, column)) for column in columns.split(" + ")]
+    with _tests_of(number):
+        return join_tests(parts)
+
+
+@contextmanager
+def _tests_of(number: int) -> Iterator[None]:
+    try:
+        yield
+    except MmcorlError as error:
+        raise BadRow("tests cannot be read", f"row {number}: {error}") from None
 
 
 def _suffixes(declaration: Declaration, facts: Mapping[str, Any]) -> list[str]:

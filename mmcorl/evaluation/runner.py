@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.processors import Prompt, PromptBuilder
@@ -17,6 +18,7 @@ from mmcorl.errors import MmcorlError
 from mmcorl.evaluation.declaration import Declaration
 from mmcorl.evaluation.grading import Marker
 from mmcorl.evaluation.loading import LoadedBenchmark
+from mmcorl.evaluation.programs import LIMITS, grade_programs
 from mmcorl.evaluation.progress import Progress
 from mmcorl.evaluation.reading import Item
 from mmcorl.evaluation.records import (
@@ -33,7 +35,8 @@ from mmcorl.evaluation.records import (
     write_run,
 )
 from mmcorl.evaluation.settings import Asked
-from mmcorl.graders import Grader
+from mmcorl.graders import Answer, Grader
+from mmcorl.sandbox import Sandbox
 
 
 def begin_run(out: Path, models: Mapping[str, str], asked: Asked) -> RunRecord:
@@ -75,6 +78,34 @@ def begin_benchmark(out: Path, loaded: LoadedBenchmark, sampling: Sampling) -> P
     return folder
 
 
+class Judges:
+    """What grades completions: the grader, and a sandbox from the first program on."""
+
+    def __init__(self, grader: Grader) -> None:
+        self._grader = grader
+        self._sandbox = Sandbox(LIMITS)
+
+    def grade(
+        self, given: Sequence[tuple[Item, str]], declaration: Declaration
+    ) -> list[tuple[Answer | None, bool]]:
+        """What each completion concluded, and whether that is right."""
+        if declaration.kind == "code":
+            asked = [(item.record, item.gold, text) for item, text in given]
+            return grade_programs(asked, declaration.prelude, self._sandbox)
+        marks = {
+            item.problem.id: Marker(self._grader, item.record, declaration.convention) for item, _ in given
+        }
+        return [marks[item.problem.id](text) for item, text in given]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sandbox.close()
+
+
 @dataclass(frozen=True)
 class Part:
     """One benchmark of a run."""
@@ -89,7 +120,7 @@ class Part:
         return there == len(self.benchmark.items) * self.sampling.samples
 
 
-def run_part(agent: Agent, place: int, part: Part, asked: Asked, grader: Grader, progress: Progress) -> None:
+def run_part(agent: Agent, place: int, part: Part, asked: Asked, judges: Judges, progress: Progress) -> None:
     """Sample, grade and write down what is missing of one model on one benchmark.
 
     Problems are answered `asked.batch` at a time, and a batch is written in one go. What its completions are does not
@@ -106,7 +137,7 @@ def run_part(agent: Agent, place: int, part: Part, asked: Asked, grader: Grader,
             batch = items[start : start + asked.batch]
             keys = [(agent.name, item.problem.id, k) for item in batch for k in range(sampling.samples)]
             if any(key not in done for key in keys):
-                found = _answer(agent, batch, sampling, noise_key, declaration.convention, grader)
+                found = _answer(agent, batch, part, noise_key, judges)
                 # Of a batch that was torn while it was written, the first samples are there.
                 new = [sample for sample in found if sample.key not in done]
                 lines.append(new)
@@ -124,10 +155,10 @@ def prompt_hash(prompt: Prompt) -> str:
 
 
 def _answer(
-    agent: Agent, batch: Sequence[Item], sampling: Sampling, noise_key: tuple[int | str, ...] | None, convention: str,
-    grader: Grader,
-) -> list[SampleRecord]:  # fmt: skip
+    agent: Agent, batch: Sequence[Item], part: Part, noise_key: tuple[int | str, ...] | None, judges: Judges
+) -> list[SampleRecord]:
     started = time.monotonic()
+    sampling = part.sampling
     groups = agent.rollout(
         [item.problem for item in batch],
         samples=sampling.samples,
@@ -135,28 +166,29 @@ def _answer(
         noise_key=noise_key,
         temperature=sampling.temperature or 1.0,
     )
-    found: list[SampleRecord] = []
-    for item, group in zip(batch, groups, strict=True):
-        mark = Marker(grader, item.record, convention)
-        prompt = prompt_hash(agent.encode(item.problem))
-        for number, completion in enumerate(group.completions):
-            answer, correct = mark(completion.text)
-            found.append(
-                SampleRecord(
-                    problem=item.problem.id,
-                    model=agent.name,
-                    sample=number,
-                    prompt_hash=prompt,
-                    completion=completion.text,
-                    tokens=len(completion.token_ids),
-                    finished=completion.finished,
-                    answer=answer,
-                    correct=correct,
-                    seconds=0.0,
-                )
-            )
-    seconds = round((time.monotonic() - started) / len(found), 4)
-    return [replace(sample, seconds=seconds) for sample in found]
+    given = [
+        (item, number, completion)
+        for item, group in zip(batch, groups, strict=True)
+        for number, completion in enumerate(group.completions)
+    ]
+    hashes = {item.problem.id: prompt_hash(agent.encode(item.problem)) for item in batch}
+    verdicts = judges.grade([(item, c.text) for item, _, c in given], part.benchmark.declaration)
+    seconds = round((time.monotonic() - started) / len(given), 4)
+    return [
+        SampleRecord(
+            problem=item.problem.id,
+            model=agent.name,
+            sample=number,
+            prompt_hash=hashes[item.problem.id],
+            completion=completion.text,
+            tokens=len(completion.token_ids),
+            finished=completion.finished,
+            answer=answer,
+            correct=correct,
+            seconds=seconds,
+        )
+        for (item, number, completion), (answer, correct) in zip(given, verdicts, strict=True)
+    ]
 
 
 def _with_prompt(agent: Agent, declaration: Declaration, asked: Asked) -> Agent:

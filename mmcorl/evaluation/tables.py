@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
@@ -110,43 +111,46 @@ def to_markdown(summary: Summary) -> str:
 
 
 def as_table(summary: Summary, votes_only: bool = False) -> Table:
-    """A line a benchmark and model; shares in percent, with 95 % intervals over problems.
+    """A line a benchmark and model; n is the number of problems, shares are in percent.
 
-    `votes_only` leaves all but the votes out, to lay models and their ensemble side by side.
+    `votes_only` shows the votes alone, with their intervals, to lay models and their ensemble side by side.
     """
-    heads = ("k", "problems", "avg@k", "pass@k", "maj@k", "ties", "read", "cut off", "tokens", "s")
-    table = Table(title="Accuracy in % [95 % interval over problems]", title_justify="left")
-    table.add_column("benchmark")
-    table.add_column("model")
-    for head in heads:
-        if not votes_only or head in ("k", "problems", "maj@k", "ties"):
-            table.add_column(head, justify="right")
+    table = Table(title="Accuracy in % [95 % interval over problems]", title_justify="left", box=SIMPLE_HEAD)
+    table.pad_edge = False
+    table.add_column("benchmark", no_wrap=True)
+    table.add_column("model", overflow="fold", min_width=12)
+    several = any(s.samples > 1 for s in summary.scores)
+    votes = ("maj@k", "ties") if several or summary.ensembles else ()
+    heads = votes if votes_only else ("avg@k", *(["pass@k"] if several else []), *votes, "read", "cut")
+    for head in ("k", "n", *heads):
+        table.add_column(head, justify="right", no_wrap=True)
+
+    def row(benchmark: str, model: str, style: str | None = None, **cells: str) -> None:
+        # Names of models and values of rows may look like markup.
+        table.add_row(
+            benchmark, Text(model), *(cells.get(head, "") for head in ("k", "n", *heads)), style=style
+        )
+
     for s in summary.scores:
         problems = f"{s.accuracy.problems}" + (f" of {s.accuracy.problems + s.missing}" if s.missing else "")
-        vote = (shown(s.majority), _percent(s.tie_rate)) if s.majority else ("", "")
+        cells = {"avg@k": shown(s.accuracy), "pass@k": _percent(s.pass_at[s.samples])}
+        if s.majority:
+            vote = shown(s.majority) if votes_only else _percent(s.majority.value)
+            cells |= {"maj@k": vote, "ties": _percent(s.tie_rate)}
+        cells |= {"read": _percent(s.extraction_rate), "cut": _percent(s.truncation_rate)}
+        row(s.benchmark, s.model, k=str(s.samples), n=problems, **cells)
         if votes_only:
-            table.add_row(s.benchmark, s.model, str(s.samples), problems, *vote)
             continue
-        best = _percent(s.pass_at[s.samples]) if s.samples > 1 else ""
-        rest = (
-            _percent(s.extraction_rate),
-            _percent(s.truncation_rate),
-            f"{s.tokens:.0f}",
-            f"{s.seconds:.0f}",
-        )
-        table.add_row(s.benchmark, s.model, str(s.samples), problems, shown(s.accuracy), best, *vote, *rest)
-        if s.four_dimensions:
-            strict, loose = (_percent(s.four_dimensions[f"score_{how}"]) for how in ("strict", "loose"))
-            table.add_row("", f"four dimensions: strict {strict}, loose {loose}")
+        for how in ("strict", "loose"):
+            if s.four_dimensions:
+                row("", f"four dimensions, {how}", **{"avg@k": _percent(s.four_dimensions[f"score_{how}"])})
         for name, values in s.breakdown.items():
             for value, estimate in values.items():
-                label = Text(f"{name}: {value}")  # values of rows may look like markup
-                table.add_row("", label, "", str(estimate.problems), shown(estimate), style="dim")
+                row("", f"{name}: {value}", "dim", n=str(estimate.problems), **{"avg@k": shown(estimate)})
     for e in summary.ensembles:
-        facts = (str(e.samples * len(e.models)), str(e.majority.problems))
-        others = () if votes_only else ("", "")
-        vote = (shown(e.majority), _percent(e.tie_rate))
-        table.add_row(e.benchmark, " + ".join(e.models), *facts, *others, *vote, style="bold")
+        vote = shown(e.majority) if votes_only else _percent(e.majority.value)
+        cells = {"k": str(e.samples * len(e.models)), "n": str(e.majority.problems), "maj@k": vote}
+        row(e.benchmark, " + ".join(e.models), "bold", ties=_percent(e.tie_rate), **cells)
     return table
 
 

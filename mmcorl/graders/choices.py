@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import string
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
+from string import ascii_uppercase
 
 from mmcorl.graders.folding import fold
 from mmcorl.graders.latex import spell_scripts
 from mmcorl.problems import Problem
 
-LETTERS = string.ascii_uppercase
 UNKNOWN_OPTIONS = 10  # letters allowed where the options are only in the picture
 
 Match = Callable[[str, str], bool | None]
@@ -34,7 +33,7 @@ def options(problem: Problem) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1024)
 def _unlabelled(choices: tuple[str, ...]) -> tuple[str, ...]:
-    labels = [re.match(_LABEL.format(letter), c) for letter, c in zip(LETTERS, choices, strict=False)]
+    labels = [re.match(_LABEL.format(letter), c) for letter, c in zip(ascii_uppercase, choices, strict=False)]
     if len(labels) == len(choices) and all(labels):
         return tuple(c[label.end() :].strip() for c, label in zip(choices, labels, strict=True) if label)
     return choices
@@ -51,7 +50,7 @@ def _inlined(question: str) -> tuple[str, ...] | None:
             continue
         run = [mark]
         for following in marks[start + 1 :]:
-            if len(run) < len(LETTERS) and following[1] == LETTERS[len(run)]:
+            if len(run) < len(ascii_uppercase) and following[1] == ascii_uppercase[len(run)]:
                 run.append(following)
         if len(run) >= max(2, len(best)):
             best = run
@@ -112,10 +111,10 @@ def read(text: str, texts: tuple[str, ...] | None, match: Match, confirm: Match)
     text = _plain(text)
     if not text or len(text) > 2000:
         return None
-    letters = LETTERS[: len(texts) if texts is not None else UNKNOWN_OPTIONS]
+    letters = ascii_uppercase[: len(texts) if texts is not None else UNKNOWN_OPTIONS]
     shown = texts or ()
     if not re.fullmatch(r"\W*[A-Z]\W*", text) and shown.count(text) == 1 and len(text) < 5:
-        return LETTERS[shown.index(text)]  # "(b)", where that is what an option says
+        return ascii_uppercase[shown.index(text)]  # "(b)", where that is what an option says
     lead = _LEAD.match(text)
     body = text[lead.end() :] if lead else text
     if not body:
@@ -179,18 +178,20 @@ def _same_text(answer: str, option: str, match: Match) -> bool:
 def _by_value(text: str, texts: tuple[str, ...], match: Match, confirm: Match) -> str | None:
     """The one option whose text or mathematical value is the answer's."""
     folded = _folded(text)
-    exact = [letter for letter, t in zip(LETTERS, texts, strict=False) if _folded(t) == folded and folded]
+    exact = [
+        letter for letter, t in zip(ascii_uppercase, texts, strict=False) if _folded(t) == folded and folded
+    ]
     if len(exact) == 1:
         return exact[0]
     verdicts = [match(text, t) for t in texts]
     if True not in verdicts and not re.search(r"[a-z]{3} [a-z]{3}", text):  # a formula, no sentence
         verdicts = [confirm(text, t) if v is None else v for t, v in zip(texts, verdicts, strict=True)]
-    equal = [letter for letter, v in zip(LETTERS, verdicts, strict=False) if v is True]
+    equal = [letter for letter, v in zip(ascii_uppercase, verdicts, strict=False) if v is True]
     if len(equal) == 1:
         return equal[0]
     begun = [
         (len(f), letter)
-        for letter, t in zip(LETTERS, texts, strict=False)
+        for letter, t in zip(ascii_uppercase, texts, strict=False)
         if (f := fold(t))
         and f.replace(" ", "").isalpha()
         and re.match(re.escape(t.strip()) + r"\s*(?:[,.;:(]|because|since|as\b)", text, re.IGNORECASE)
@@ -227,9 +228,11 @@ def _by_mention(text: str, texts: tuple[str, ...]) -> str | None:
     if len(text) > 300:
         return None
     if all(re.fullmatch(r"[A-Z]{2,4}", t) for t in texts):  # names of segments and angles
-        names = [letter for letter, t in zip(LETTERS, texts, strict=False) if re.search(rf"\b{t}\b", text)]
+        names = [
+            letter for letter, t in zip(ascii_uppercase, texts, strict=False) if re.search(rf"\b{t}\b", text)
+        ]
         return names[0] if len(names) == 1 else None
-    folded = [(fold(t), letter) for letter, t in zip(LETTERS, texts, strict=False)]
+    folded = [(fold(t), letter) for letter, t in zip(ascii_uppercase, texts, strict=False)]
     mentioned = [(f, letter) for f, letter in folded if len(f) >= 2 and _mentions(sentence, f)]
     longest = [(f, letter) for f, letter in mentioned if not any(f != g and f in g for g, _ in mentioned)]
     wordy = re.compile(r"(?=.*[^\W\d_]{3}).*")

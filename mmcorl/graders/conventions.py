@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from string import ascii_uppercase
 
 from mmcorl.errors import MmcorlError
 from mmcorl.graders import comparison, probe
-from mmcorl.graders.choices import LETTERS
 from mmcorl.graders.expectation import settled
 from mmcorl.graders.folding import fold
 from mmcorl.graders.units import unit_of
@@ -158,7 +158,7 @@ def nearest(text: str, options: Sequence[str]) -> str:
     """The letter of the option with the smallest edit distance to a text, the first of several."""
     said = fold(text[:MAX_NEAREST])
     distances = [_distance(said, fold(option[:MAX_NEAREST])) for option in options]
-    return LETTERS[distances.index(min(distances))]
+    return ascii_uppercase[distances.index(min(distances))]
 
 
 def _distance(a: str, b: str) -> int:

@@ -32,12 +32,12 @@ class Extraction:
     """
 
 
-How = Literal["tag", "box", "phrase", "bare", "last_line", "first_line", "last_number"]
+How = Literal["tag", "box", "phrase", "bare", "last_line", "first_line", "last_number", "pred"]
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A place where a completion may have stated its answer, most binding first."""
+    """A place where a completion may have stated its answer; `pred` is a bare answer."""
 
     text: str
     how: How

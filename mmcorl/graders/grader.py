@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 from mmcorl.graders import choices, comparison, conventions, folding, math, open_answers, scalars
@@ -92,17 +92,24 @@ class Grader:
         """
         if problem.kind == "code":
             return self._programs.answers([(code_block(text), problem)])[0]
-        multiple_choice = problem.kind == "choice" or problem.choices is not None
         marked: list[str] = []
-        confirm = self._until_out_of_time()
-        for statement in statements(text, self.extraction):
-            if statement.how in ("last_line", "first_line") and not multiple_choice:
-                continue
-            answer = self._read(statement.text, problem, confirm)
-            if answer is not None and _acceptable(answer, statement, problem):
+        for statement, answer in self.readings(text, problem):
+            if answer is not None:
                 return answer
             marked += [statement.text] if statement.how in ("box", "tag", "phrase", "bare") else []
         return _nearest(marked[0], problem) if marked and convention.nearest_choice else None
+
+    def readings(self, text: str, problem: Problem) -> Iterator[tuple[Statement, Answer | None]]:
+        """The places where a completion may state its answer, in order of preference, with the answer at each.
+
+        `answer` takes the first that is not None. Of a program there are none.
+        """
+        multiple_choice = problem.kind == "choice" or problem.choices is not None
+        confirm = self._until_out_of_time()
+        for statement in statements(text, self.extraction) if problem.kind != "code" else ():
+            if multiple_choice or statement.how not in ("last_line", "first_line"):
+                answer = self._read(statement.text, problem, confirm)
+                yield statement, answer if answer and _acceptable(answer, statement, problem) else None
 
     def answers(self, asked: Sequence[tuple[str, Problem]]) -> list[Answer | None]:
         """`answer` for many completions, each with its problem; programs among them are run at the same time."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,9 +69,9 @@ def rows() -> list[Row]:
     ]
 
 
-def advice() -> list[Recommendation]:
+def advice(tables: Sequence[Row]) -> list[Recommendation]:
     """The partner that the measures recommend to each anchor of Table 7."""
-    pairs = list({row.names: row.pair for row in rows()}.values())
+    pairs = list({row.names: row.pair for row in tables}.values())
     return [recommend(pairs, anchor) for anchor in ("Qwen2.5-3B", "Qwen2.5-7B")]
 
 
@@ -116,7 +117,7 @@ def main() -> int:
                 cells = [_cell(row, name) for name in Measures._fields]
                 table.add_row(row.group, row.decoupling, " x ".join(row.names), *cells)
         console.print(table)
-    for choice in advice():
+    for choice in advice(tables):
         console.print(f"{choice.anchor}: {choice.partner} ({choice.reason})", soft_wrap=True, highlight=False)
     wrong = [row for row in tables if not row.agrees]
     console.print(

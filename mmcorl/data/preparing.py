@@ -54,6 +54,8 @@ class Progress:
     parts: int = 0
     columns: list[str] = field(default_factory=list)
     """Columns seen in any row."""
+    example: str = ""
+    """What is wrong with the first row that was dropped."""
 
 
 def prepare(
@@ -73,6 +75,23 @@ def prepare(
     require_new(folder)
     unfinished = folder.parent / f".{folder.name}.unfinished"
     progress = _begin(unfinished, describe(source, limit))
+    try:
+        progress = _read(source, unfinished, progress, workers, limit, report)
+        return _finish(unfinished, folder, progress)
+    finally:
+        if unfinished.is_dir() and not any(unfinished.iterdir()):
+            unfinished.rmdir()  # nothing to go on from
+
+
+def _read(
+    source: Source,
+    unfinished: Path,
+    progress: Progress,
+    workers: int,
+    limit: int | None,
+    report: Callable[[Progress], None],
+) -> Progress:
+    """Read what is left of the source and write its parts."""
     report(progress)
     ids = dict.fromkeys(_written_ids(unfinished, progress))
     rows = enumerate(islice(open_rows(source), limit))
@@ -81,12 +100,14 @@ def prepare(
     size = 0
     for batch in _mapped(rest, source, workers):
         dropped, columns = Counter(progress.dropped), dict.fromkeys(progress.columns)
+        example = progress.example
         for number, names, result in batch:
             columns.update(dict.fromkeys(names))
             if not isinstance(result, BadRow) and result["id"] in ids:
                 result = repeated_id(result["id"], number, source)
             if isinstance(result, BadRow):
                 dropped[result.reason] += 1
+                example = example or str(result)
                 continue
             ids[result["id"]] = None
             part.append(result)
@@ -97,6 +118,7 @@ def prepare(
             kept=len(ids),
             dropped=dict(dropped),
             columns=list(columns),
+            example=example,
         )
         if len(part) >= GROUP_ROWS or size >= GROUP_BYTES:
             progress = _write_part(part, unfinished, progress)
@@ -106,7 +128,7 @@ def prepare(
         progress = _write_part(part, unfinished, progress)
     if not source.quirks:  # quirks read columns that only some releases of a set have
         check_columns(progress.columns, source)
-    return _finish(unfinished, folder, progress)
+    return progress
 
 
 def describe(source: Source, limit: int | None = None) -> str:
@@ -116,7 +138,8 @@ def describe(source: Source, limit: int | None = None) -> str:
         words.append(f"{source.path.stat().st_size} bytes")
     elif source.path is not None and source.split:
         words.append(f"split {source.split}")
-    words += [f"columns {source.columns.model_dump_json(exclude_defaults=True)}"]
+    columns = source.columns.model_dump_json(exclude_defaults=True)
+    words += [f"columns {columns}"] if columns != "{}" else []
     words += [f"quirks {json.dumps(source.quirks)}"] if source.quirks else []
     words += [f"first {limit} rows"] if limit is not None else []
     return "; ".join(words)
@@ -195,9 +218,8 @@ def _write_part(rows: list[Row], unfinished: Path, progress: Progress) -> Progre
 def _finish(unfinished: Path, folder: Path, progress: Progress) -> Header:
     if not progress.kept:
         shutil.rmtree(unfinished)
-        raise MmcorlError(
-            f"none of the {progress.rows} rows of {progress.source} is a problem: {progress.dropped or 'it is empty'}"
-        )
+        first = f"; the first: {progress.example}" if progress.example else ""
+        raise MmcorlError(f"none of the {progress.rows} rows of {progress.source} is a problem{first}")
     whole = unfinished / "whole"
     whole.mkdir(exist_ok=True)
     with pq.ParquetWriter(whole / ROWS_FILE, FEATURES.arrow_schema) as writer:

@@ -1,7 +1,7 @@
 """What public data sets do differently: small pure changes of a native row before its columns are read.
 
-A quirk is written as a list of words, its name and then names of columns or values, so that declarations of sources
-and of benchmarks are data: `("answer_tag", "solution")`. Each takes a row and gives a changed copy; none looks at
+A quirk is written as its name and then names of columns or values, so that declarations of sources are data:
+`("answer_tag", "solution")`. Each takes a row and gives a changed copy; none looks at
 another row, and none chooses how a problem is asked by its gold answer.
 """
 
@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mmcorl.data.bad_rows import BadRow, LeftOut
-from mmcorl.data.options import gold_label, listed_items, place_images, split_items, split_question
-from mmcorl.errors import MmcorlError
+from mmcorl.data.bad_rows import LeftOut
+from mmcorl.data.options import place_images, split_question
 
 Quirk = tuple[str, ...]
 Row = Mapping[str, Any]
@@ -23,18 +22,10 @@ _BOX = "\\boxed{"
 
 
 def apply(quirks: Sequence[Quirk], row: Row) -> Row:
-    """The row after all quirks, in order. Raises LeftOut where one leaves it out, BadRow where one cannot read it."""
+    """The row after all quirks, in order. Raises LeftOut where one leaves it out."""
     for name, *arguments in quirks:
         row = {**row, **QUIRKS[name](row, *arguments)}
     return row
-
-
-def check_quirks(quirks: Sequence[Sequence[str]], where: str) -> tuple[Quirk, ...]:
-    """Quirks out of a configuration file. Raises MmcorlError for a name that is none."""
-    for quirk in quirks:
-        if not quirk or quirk[0] not in QUIRKS:
-            raise MmcorlError(f"{where}: {list(quirk)} is no quirk; known are {', '.join(QUIRKS)}")
-    return tuple(map(tuple, quirks))
 
 
 def first_of(row: Row, column: str, *others: str) -> Row:
@@ -112,29 +103,6 @@ def split_options(row: Row, question: str, choices: str) -> Row:
     return {question: found[0], choices: list(found[1].values())}
 
 
-def item_options(row: Row, options: str, choices: str, answer: str) -> Row:
-    """Options in one string ("A. 4 cm;B. 6 cm"). A gold letter becomes that of the option's place in the list."""
-    found = split_items(row[options]) if isinstance(row.get(options), str) else {}
-    if not found:
-        raise BadRow(
-            "options cannot be split",
-            f"the column `{options}` holds no labelled options: {row.get(options)!r:.120}",
-        )
-    gold = row.get(answer)
-    return {choices: list(found.values()), answer: gold_label(gold, found) if isinstance(gold, str) else gold}
-
-
-def printed_options(row: Row, options: str, choices: str) -> Row:
-    """Options as the printed form of a list ("['3', '4']")."""
-    value = row.get(options)
-    return {choices: listed_items(value) if isinstance(value, str) else value}
-
-
-def gather(row: Row, column: str, *others: str) -> Row:
-    """One list of the values of several columns (`image_1`, `image_2`, ...), nulls left out."""
-    return {column: [row[name] for name in others if row.get(name) is not None]}
-
-
 def image_markers(row: Row, question: str, images: str, choices: str = "") -> Row:
     """One `<image>` where each image is first mentioned in the question or its choices, images in that order."""
     value = row.get(images)
@@ -173,9 +141,9 @@ def kind_where(row: Row, kind: str, column: str, *values: str) -> Row:
 QUIRKS: dict[str, Callable[..., Row]] = {
     quirk.__name__: quirk
     for quirk in (
-        *(first_of, inner, gather, said_by_user, stripped),
+        *(first_of, inner, said_by_user, stripped),
         *(answer_tag, after_hashes, boxed),
-        *(split_options, item_options, printed_options, image_markers),
+        *(split_options, image_markers),
         *(only, between, kind_where),
     )
 }

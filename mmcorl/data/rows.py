@@ -198,10 +198,10 @@ def _image(item: Any, source: Source) -> ImageSource:
 def _image_of_text(text: str, source: Source) -> ImageSource:
     if text.startswith(("http://", "https://")):
         if not source.fetch_urls:
+            fetching = "--fetch-urls" if source.prefix == "--" else f"{source.prefix}fetch_urls=true"
             raise BadRow(
                 "image is a URL",
-                f"the image {_short(text)} is on the web; set {source.prefix}fetch_urls=true to fetch it, "
-                "or download it and name the file",
+                f"the image {_short(text)} is on the web; {fetching} fetches it, or download it and name the file",
             )
         return fetch(text)
     if text.startswith((*_BASE64_STARTS, "data:")):

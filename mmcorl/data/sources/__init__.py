@@ -20,6 +20,5 @@ def declaration_of(name: str, setting: str = "data.train.source") -> Declaration
         return SOURCES[name]
     nearest = difflib.get_close_matches(name, SOURCES, n=1, cutoff=0)[0]
     raise MmcorlError(
-        f"{setting}={name} is no source; the nearest is {nearest}, and there are {', '.join(SOURCES)}. "
-        f"Other data is named by path, with its columns"
+        f"{setting}={name} is no public source; the nearest is {nearest}, and there are {', '.join(SOURCES)}"
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Literal
 
-from mmcorl.analysis.report.completions import Vote, evenly
+from mmcorl.analysis.report.digests import Vote, evenly
 from mmcorl.analysis.report.problems import Judge
 
 Outcome = Literal["both", "first", "second", "neither"]

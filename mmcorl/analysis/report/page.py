@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 import mmcorl
 from mmcorl.analysis.report import charts, words
-from mmcorl.analysis.report.completions import Digest, digest, evenly
+from mmcorl.analysis.report.digests import Digest, digest, evenly
 from mmcorl.analysis.report.outcomes import Outcome, Outcomes, count_outcomes, pairs
 from mmcorl.analysis.report.problems import Judge, Problems, load
 from mmcorl.analysis.report.runs import Run, find_runs, read_runs

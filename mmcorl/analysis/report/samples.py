@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
-from mmcorl.analysis.report.completions import Digest, Group, evenly
+from markupsafe import escape
+
+from mmcorl.analysis.report.digests import Digest, Group, evenly
 from mmcorl.analysis.report.problems import Problems, as_data_uri
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Problem
@@ -56,7 +59,9 @@ class Sample:
 
 def choose(digests: Mapping[str, Digest], problems: Problems, budget: float) -> list[Sample]:
     """The samples that the agents' digests kept, by step. `budget` is this run's share of the page's size."""
-    keys = sorted({key for found in digests.values() for key in found.samples}, key=lambda key: key[0])
+    keys = sorted(
+        dict.fromkeys(key for found in digests.values() for key in found.samples), key=itemgetter(0)
+    )
     count = sum(len(group.completions) for found in digests.values() for group in found.samples.values())
     longest = min(_LONGEST, max(_SHORTEST, int(budget * _TEXT_BYTES / max(1, count))))
     samples, room = [], budget * _IMAGE_BYTES
@@ -85,10 +90,14 @@ def _agent_sample(agent: str, group: Group, longest: int) -> AgentSample:
 
 
 def _shorten(text: str, longest: int) -> tuple[str, int]:
-    """The beginning and the end, where the answer stands, and how many characters are missing between them."""
-    if len(text) <= longest:
+    """The beginning and the end, where the answer stands, and how many characters are missing between them.
+
+    `longest` is in bytes of the page, where a sign of markup takes five and one of Chinese three.
+    """
+    size = len(escape(text).encode())
+    if size <= longest:
         return text, 0
-    half = longest // 2
+    half = longest * len(text) // size // 2
     return f"{text[:half]}\n[...]\n{text[-half:]}", len(text) - 2 * half
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from mmcorl.analysis.report.completions import Digest
+from mmcorl.analysis.report.digests import Digest
 from mmcorl.analysis.report.runs import Run
 from mmcorl.training.metrics import Line
 

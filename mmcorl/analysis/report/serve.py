@@ -17,14 +17,20 @@ from mmcorl.errors import MmcorlError
 HOST = "127.0.0.1"
 
 _POLL_SECONDS = 5.0
-_WORK_SHARE = 0.1  # of the time that may go into making pages: the machine is there to train
+_REST = 10.0  # times what the last page took: the machine is there to train
 
 
 class LivePage:
-    """The report's page, made anew when a run has written something and the page is asked for."""
+    """The report's page, made anew when a run has written something and the page is asked for.
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    Between two pages lie at least `poll_seconds`, and `rest` times as long as the last one took to make.
+    """
+
+    def __init__(
+        self, paths: Sequence[Path], poll_seconds: float = _POLL_SECONDS, rest: float = _REST
+    ) -> None:
         self._paths = paths
+        self._poll_seconds, self._rest = poll_seconds, rest
         self._lock = threading.Lock()
         self._version = ""
         self._html = ""
@@ -38,9 +44,9 @@ class LivePage:
                 start = time.monotonic()
                 report = read_report(self._paths)
                 took = time.monotonic() - start
-                poll = max(_POLL_SECONDS, took / _WORK_SHARE)
+                poll = max(self._poll_seconds, took * self._rest)
                 self._html, self._version = as_html(report, poll, version), version
-                self._not_before = time.monotonic() + poll / 2
+                self._not_before = time.monotonic() + poll
             return self._html
 
     def version(self) -> str:

@@ -1,0 +1,82 @@
+import json
+
+import pytest
+import torch
+
+from mmcorl.analysis.report.digests import digest, evenly, stream_lines
+from mmcorl.analysis.report.runs import read_runs
+from mmcorl.errors import MmcorlError
+from mmcorl.files import read_lines
+from mmcorl.training.grpo import group_advantages
+
+
+def rewrite(path, change):
+    lines = [change(line) for line in read_lines(path)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def ann_of(path):
+    [run] = read_runs([path])
+    return run.folder.completions("ann"), run.config
+
+
+def test_samples_are_spread_over_a_step_and_everything_is_counted(make_run):
+    file, config = ann_of(make_run())
+    found = digest(file, config, steps={1, 3}, per_step=2)
+    assert list(found.samples) == [(step, f"count-1-{place}") for step in (1, 3) for place in (0, 3)]
+    assert (found.count, len(found.votes), {vote.answer for vote in found.votes}) == (48, 12, {"3"})
+    assert found.spread == [(step, pytest.approx(0.5)) for step in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_advantages_that_were_not_logged_are_those_of_training(make_run, scale):
+    file, config = ann_of(make_run(loss={"scale": scale}))
+    [group] = digest(file, config, steps={2}, per_step=1).samples.values()
+    rewards = torch.tensor([[0.0, 0.0, 1.0, 0.0]] * 4)
+    assert group.advantages == pytest.approx(
+        group_advantages(rewards, torch.ones(4).bool(), scale)[0].tolist()
+    )
+
+
+def test_logged_advantages_are_shown_as_they_are(make_run):
+    file, config = ann_of(make_run())
+    rewrite(file, lambda line: line | {"advantage": 7.0})
+    [group] = digest(file, config, steps={2}, per_step=1).samples.values()
+    assert group.advantages == [7.0] * 4
+
+
+def test_groups_without_a_label_have_no_spread_and_no_advantage(make_run):
+    file, config = ann_of(make_run())
+    rewrite(file, lambda line: line | {"reward": None, "vote": None})
+    found = digest(file, config, steps={1}, per_step=1)
+    assert found.spread == []
+    assert next(iter(found.samples.values())).advantages == [0.0] * 4
+
+
+def test_a_torn_last_step_is_read_as_far_as_it_goes(make_run):
+    file, config = ann_of(make_run())
+    file.write_bytes(file.read_bytes()[:-200])
+    found = digest(file, config, steps={3}, per_step=4)
+    assert found.count < 48
+    assert all(group.advantages is None for group in found.samples.values()), "the group's mean is not known"
+    assert list(stream_lines(file)) == read_lines(file)
+
+
+def test_damage_before_the_end_is_told(make_run):
+    file, config = ann_of(make_run())
+    file.write_text("not json\n" + file.read_text())
+    with pytest.raises(MmcorlError, match="line 1 is not JSON"):
+        digest(file, config, steps=(), per_step=1)
+
+
+def test_no_file_is_no_completions(make_run, tmp_path):
+    _, config = ann_of(make_run())
+    assert digest(tmp_path / "none.jsonl", config, steps={1}, per_step=1).count == 0
+
+
+@pytest.mark.parametrize(
+    ("length", "count", "chosen"),
+    [(3, 5, [0, 1, 2]), (10, 3, [0, 4, 9]), (10, 1, [0]), (0, 2, []), (5, 5, [0, 1, 2, 3, 4])],
+)
+def test_evenly_keeps_the_first_and_the_last(length, count, chosen):
+    assert evenly(range(length), count) == chosen

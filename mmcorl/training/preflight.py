@@ -10,6 +10,7 @@ from pathlib import Path
 from mmcorl.config import Config, DataConfig
 from mmcorl.data.images import load_image
 from mmcorl.data.loading import load_problems
+from mmcorl.data.twin import load_twin
 from mmcorl.errors import MmcorlError
 from mmcorl.training.trackers import require_trackers
 
@@ -24,8 +25,13 @@ def require_ready(config: Config, agents: Collection[str] | None = None) -> None
     `agents` are those that run here (all by default); models of the others may lie on their own machines only.
     """
     for name in agents or config.agents:
-        if config.agents[name].endpoint is None:
-            require_model(config.agents[name].model, f"agents.{name}.model")
+        agent = config.agents[name]
+        if agent.endpoint is None:
+            require_model(agent.model, f"agents.{name}.model")
+        else:
+            from mmcorl.agents.endpoint import Endpoint  # brings transformers, which takes seconds
+
+            Endpoint.load(name, agent)
     require_trackers(config)
     n_train = _require_problems(config, config.data.train, "data.train", config.reward.rule == "gold")
     if n_train < config.rollouts.problems_per_step:
@@ -33,6 +39,8 @@ def require_ready(config: Config, agents: Collection[str] | None = None) -> None
             f"data.train has {n_train} problems and rollouts.problems_per_step={config.rollouts.problems_per_step}; "
             f"set it to {n_train} or less"
         )
+    if config.data.twin is not None:
+        load_twin(load_problems(config.data.train).problems, config.data.twin)
     if config.data.eval is not None and config.evaluation.every:
         _require_problems(config, config.data.eval, "data.eval", True)
 

@@ -23,6 +23,8 @@ CHANGEABLE = (
     "agents.*.devices",
     "agents.*.batch_tokens",
     "agents.*.gradient_checkpointing",
+    "agents.*.endpoint",
+    "agents.*.api_key_env",
     "rollouts.batch_tokens",
     "cohort.store",
     "cohort.dead_after",

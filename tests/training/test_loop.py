@@ -22,6 +22,8 @@ from mmcorl.errors import CohortMismatch
 from mmcorl.graders import Grader
 from mmcorl.problems import Gold
 from mmcorl.rewards import RULES
+from mmcorl.training import checkpoints
+from mmcorl.training.folders import RunFolder
 from mmcorl.training.loop import Trainer, step_metrics
 from mmcorl.training.run import load_trainer
 from mmcorl.training.world import World
@@ -322,6 +324,45 @@ def test_a_text_model_and_a_vision_language_model_share_text_problems(tiny_folde
     results = train(config, steps=1)
     assert list(results["reads"][0][0].supervising_votes) == list(results["sees"][0][0].votes["sees"])
     assert results["sees"][0][0].problems == results["reads"][0][0].problems
+
+
+@pytest.mark.parametrize("rule", ["teacher_vote", "twin_vote", "entropy"])
+def test_a_resumed_run_goes_on_bit_for_bit(rule, twin_file, tmp_path):
+    """The teacher too: it is neither the start nor the agent, so that only its own saved weights go on with it."""
+    config = alone(
+        run={"dir": str(tmp_path), "steps": 3},
+        reward={"rule": rule, "teacher_start": 0.3},
+        data={**cohort_config().data.model_dump(), "twin": twin_file},
+        loss={"beta": 0.01},
+    )
+    data, folder = load_problems(config.data.train), RunFolder.of(config).checkpoints("qwen")
+    with Grader() as grader:
+
+        def trainer(resume_step=None):
+            store, _ = open_store(f"memory://{uuid.uuid4()}", is_host=True)
+            exchange = Exchange(store, ["qwen"], "qwen", run="test", attempt="1", dead_after=60)
+            return exchange, load_trainer(config, "qwen", World(), data, {}, grader, exchange, resume_step)
+
+        exchange, whole = trainer()
+        with exchange:
+            whole.step(1)
+            whole.step(2)
+            checkpoints.save(folder, 2, whole.save)
+            expected = whole.step(3)
+        exchange, resumed = trainer(resume_step=2)
+        with exchange:
+            found = resumed.step(3)
+    assert [[c.text for c in g.completions] for g in found.rollouts] == [
+        [c.text for c in g.completions] for g in expected.rollouts
+    ]
+    assert found.rewards == expected.rewards and found.learning == expected.learning
+    pairs = [(resumed.agent, whole.agent)]
+    if rule == "teacher_vote":
+        assert expected.learning["kl"] > 0  # the reference is the teacher, which has left the start behind
+        pairs.append((resumed.teacher.agent, whole.teacher.agent))
+    for ours, theirs in pairs:
+        for (name, a), b in zip(ours.model.named_parameters(), theirs.model.parameters(), strict=True):
+            assert torch.equal(a, b), name
 
 
 def test_one_agents_wish_to_stop_reaches_all_at_the_same_step():

@@ -12,7 +12,8 @@ MAX_VALUE = 10_000  # characters of one value that a call gives back
 class Limits:
     """What one program may use. A program that goes past a limit is killed.
 
-    `case_seconds` is for one case, `program_seconds` for all of a program's cases together. `output_bytes` is what one
+    `case_seconds` is CPU time for one case, which may take three times that on the clock; `program_seconds` is on the clock,
+    for all of a program's cases together. `output_bytes` is what one
     process may print, `files_bytes` what may lie in its scratch folder, and `threads` how many it may have. Memory is
     address space. With `unprotected`, walls that this machine cannot raise are left out instead of refused.
     """

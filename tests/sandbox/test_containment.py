@@ -9,7 +9,7 @@ import pytest
 
 from mmcorl.sandbox import Limits, Outcome, Program, Sandbox
 
-LIMITS = Limits(case_seconds=0.5, program_seconds=2.0, memory_bytes=512 << 20, output_bytes=100_000)
+LIMITS = Limits(case_seconds=1.0, program_seconds=4.0, memory_bytes=512 << 20, output_bytes=100_000)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def refused(result: Outcome) -> bool:
 
 
 def test_an_endless_loop_is_ended(sandbox):
-    assert outcome(sandbox, "while True: pass") == Outcome("killed", "one case took more than 0.5 s")
+    assert outcome(sandbox, "while True: pass") == Outcome("killed", "one case took more than 1 s")
 
 
 def test_an_endless_loop_that_catches_everything_is_ended(sandbox):
@@ -87,7 +87,7 @@ def test_files_are_bounded(sandbox):
     many = "n = 0\nwhile True:\n    n += 1\n    with open(str(n), 'wb') as file: file.write(bytes(1 << 20))"
     assert outcome(sandbox, many).value in (
         "it wrote more than 16777216 bytes of files",
-        "one case took more than 0.5 s",
+        "one case took more than 1 s",
     )
     assert "File too large" in outcome(sandbox, "open('x', 'wb').write(bytes(1 << 26))").value
 

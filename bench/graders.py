@@ -31,6 +31,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import psutil
 from public_graders import GRADERS, Item
 from rich import progress
 from rich.console import Console
@@ -58,9 +59,14 @@ def serve(name: str, peers: Path | None, pipe: Connection) -> None:
         return
     pipe.send(None)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    computed = 0.0  # in this process, without the sending and receiving of items
     with ThreadPoolExecutor(1) as thread:
         while True:
             item = pipe.recv()
+            if item is None:
+                pipe.send(computed + of_children())
+                continue
+            begun = time.process_time()
             started = time.perf_counter()
             try:
                 threaded = item["input"] == "thread"
@@ -68,7 +74,15 @@ def serve(name: str, peers: Path | None, pipe: Connection) -> None:
                 outcome = bool(verdict)
             except Exception as error:  # whatever a foreign grader raises is its verdict here
                 outcome = type(error).__name__
-            pipe.send((outcome, time.perf_counter() - started))
+            seconds = time.perf_counter() - started
+            computed += time.process_time() - begun
+            pipe.send((outcome, seconds))
+
+
+def of_children() -> float:
+    """CPU seconds of the processes that this one started, and that they started."""
+    times = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
+    return sum(t.user + t.system + t.children_user + t.children_system for t in times)
 
 
 class Unavailable(Exception):
@@ -111,6 +125,12 @@ class Served:
             self._process.kill()
             self._process.join()
         self._pipe = None
+
+    def computed(self) -> float:
+        """CPU seconds spent on judging so far, those of its children included."""
+        assert self._pipe is not None
+        self._pipe.send(None)
+        return self._pipe.recv()
 
     def ask(self, item: Item) -> Outcome:
         if self._pipe is None:
@@ -210,16 +230,18 @@ def cases_row(grader: Served, cases: list[Item], wrong: bool) -> list[str]:
     ]  # fmt: skip
 
 
-def outputs_row(grader: Served, files: dict[str, list[Item]]) -> tuple[list[str], float]:
-    """Agreement with the official verdict for every file, and answers a second over all of them."""
+def outputs_row(grader: Served, files: dict[str, list[Item]]) -> tuple[list[str], float, float]:
+    """Agreement with the official verdict for every file, and answers a second over all of them: by the clock, and by
+    the time computed, which does not depend on what else the machine does."""
     cells, seconds, total = [], 0.0, 0
+    before = grader.computed()
     for name, rows in files.items():
         outcomes = [grader.ask(r) for r in tracked(rows, f"{grader.name}, {name}")]
         agreeing = sum(o.verdict == r["official_correct"] for o, r in zip(outcomes, rows, strict=True))
         cells.append(f"{100 * agreeing / len(rows):.1f}")
         seconds += sum(o.seconds for o in outcomes)
         total += len(rows)
-    return cells, total / seconds
+    return cells, total / seconds, total / (grader.computed() - before)
 
 
 def main() -> int:
@@ -250,9 +272,15 @@ def main() -> int:
 
     judged = Table("grader", "must", "policy", "median ms", "max ms", "hangs", "raised", "asymmetric", title=f"{len(cases)} cases")  # fmt: skip
     agreed = Table(
-        "grader", *files, "answers/s", "to math-verify", title="agreement with the official verdict, %"
+        "grader",
+        *files,
+        "answers/s",
+        "to math-verify",
+        "answers/CPU s",
+        "to math-verify",
+        title="agreement with the official verdict, %",
     )
-    speeds: dict[str, float] = {}
+    speeds: dict[str, tuple[float, float]] = {}
     rows: dict[str, list[str]] = {}
     for name in names:
         grader = Served(name, options.peers, options.limit)
@@ -262,16 +290,19 @@ def main() -> int:
             print(f"skipped {name}: {reason}")
             continue
         judged.add_row(name, *cases_row(grader, cases, name == options.wrong))
-        rows[name], speeds[name] = outputs_row(grader, files)
+        rows[name], clock, computed = outputs_row(grader, files)
+        speeds[name] = (clock, computed)
         grader.stop()
     for name, cells in rows.items():
-        ratio = f"{speeds[name] / speeds['math-verify']:.1f}x" if "math-verify" in speeds else "-"
-        agreed.add_row(name, *cells, f"{speeds[name]:.0f}", ratio)
+        for speed, reference in zip(speeds[name], speeds.get("math-verify", (0.0, 0.0)), strict=True):
+            cells += [f"{speed:.0f}", f"{speed / reference:.1f}x" if reference else "-"]
+        agreed.add_row(name, *cells)
     console = Console(width=None if sys.stdout.isatty() else 200)
     console.print(judged)
     console.print(agreed)
     for name in (n for n in ("mmcorl", "mmcorl as scored") if n in speeds):
-        print(f"512 answers of a training step, {name}: {512 / speeds[name]:.3f} s")
+        clock, computed = (512 / speed for speed in speeds[name])
+        print(f"512 answers as of a training step, {name}: {clock:.3f} s, {computed:.3f} s of it computing")
     return 0
 
 

@@ -20,13 +20,12 @@ def boxed(item: Item) -> str:
 
 def mmcorl(as_scored: bool) -> Judge:
     """As in training; or as a benchmark is scored, by its convention and with the last number where nothing is marked."""
-    from mmcorl.graders import Answer, Extraction, Grader
+    from mmcorl.graders import Extraction, Grader
     from mmcorl.graders.conventions import CONVENTIONS, STRICT, convention
     from mmcorl.problems import Problem
 
     grader = Grader(Extraction(last_number=as_scored))
-    # Starts a symbolic worker; what the others import is not in their time either.
-    grader.same(Answer("math", r"\int_0^1 2x dx"), Answer("math", "1"))
+    grader.warm()  # what the others import is not in their time either
 
     def judge(item: Item) -> bool:
         choices = tuple(item["choices"]) if item["choices"] else None

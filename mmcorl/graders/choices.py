@@ -159,6 +159,7 @@ _NOUN = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def _folded(text: str) -> str:
     """Folded text in which the name of a segment or point stands without its noun; formulas are left alone."""
     bare = _NOUN.sub(" ", text)

@@ -119,21 +119,27 @@ _GROUPED = (
 _COMMA_AS_POINT = re.compile(  # 1.234.567,8 and 1 234,56
     r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}(?:(?:\.\d{3})+|(?: \d{3})+),\d{1,2})(?![\d.,])"
 )
+_SLIPS_OF_LATEX = (  # slips, spacing, and numerals that LaTeX takes apart
+    (re.compile(r"\\{2,}(?=[a-zA-Z])"), r"\\"),
+    (re.compile(r"(?<=\d)\s*(?:(?:\\text\s*)?\{,\}|,\s*\\!|\\[,!])\s*(?=\d{3})"), ","),
+    (re.compile(r"\\[()\[\],;:! ]|\\\$|\\(?=\s)"), " "),
+    (re.compile(r"\\([%#_&])"), r"\1"),
+)
 _REPEATING = re.compile(r"(?<![\d.])(\d{1,20})\.(\d{0,20})\\(?:overline|bar|dot)\s*\{(\d{1,20})\}")
 _GOING_ON = re.compile(r"(?<![\d.])(\d{0,20})\.(\d{0,20}?)(\d{1,8}?)\3+\s*(?:\.\.\.|\\(?:l|c)?dots\b)")
-
 _ABBREVIATION = re.compile(r"\b(sq|cu|ft|in|hrs?|mins?|secs?|lbs?|oz|yd|cm|mm|km|kg|deg)\.(?=\s|$|\})")
-_REWRITTEN = (  # older commands, and plain text that stands for a symbol
-    (re.compile(r"\{([^{}]{1,40})\\choose\s*([^{}]{1,40})\}"), r"\\binom{\1}{\2}"),
-    (re.compile(r"(^|[=+(,-]|\\(?:parallel|perp)\b)\s*\{([A-Z]{1,3})\}"), r"\1 \2"),
-    (re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*(?:\^|\*\*))|(?<=\d)\s+[xX]\s+(?=\d)"), "*"),
-    (re.compile(r"(?<=[\d}])\s*\^\s*(?:\{\s*[oO]\s*\}|o(?![a-zA-Z]))"), "°"),
-    (re.compile(r"(\d+)\s*'\s*(\d+(?:\.\d+)?)\s*(?:\"|'')"), r"\1 ft \2 in"),
-    (re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE), r"\1m"),
-    (re.compile(r"^\s*<([^<>=]*,[^<>=]*)>\s*$"), r"\\langle \1\\rangle "),
-    (re.compile(r"(?<=\d)\s*o'clock\b", re.IGNORECASE), ":00"),
-    (re.compile(r"(?<![\u4e00-\u9fff])或者?(?![\u4e00-\u9fff])"), " or "),
-    (re.compile(r"(?<![\u4e00-\u9fff])[和与及](?![\u4e00-\u9fff])"), " and "),
+_REWRITTEN = (  # a text without the first of these is not searched: older commands, plain text that stands for a symbol
+    ("choose", re.compile(r"\{([^{}]{1,40})\\choose\s*([^{}]{1,40})\}"), r"\\binom{\1}{\2}"),
+    ("{", re.compile(r"(^|[=+(,-]|\\(?:parallel|perp)\b)\s*\{([A-Z]{1,3})\}"), r"\1 \2"),
+    ("x", re.compile(r"(?<=\d)\s*x\s*(?=10\s*(?:\^|\*\*))|(?<=\d)\s+x\s+(?=\d)"), "*"),
+    ("X", re.compile(r"(?<=\d)\s*X\s*(?=10\s*(?:\^|\*\*))|(?<=\d)\s+X\s+(?=\d)"), "*"),
+    ("^", re.compile(r"(?<=[\d}])\s*\^\s*(?:\{\s*[oO]\s*\}|o(?![a-zA-Z]))"), "°"),
+    ("'", re.compile(r"(?<!\d)(\d{1,9})\s*'\s*(\d{1,9}(?:\.\d{1,9})?)\s*(?:\"|'')"), r"\1 ft \2 in"),
+    (".", re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE), r"\1m"),
+    ("<", re.compile(r"^\s*<([^<>=]*,[^<>=]*)>\s*$"), r"\\langle \1\\rangle "),
+    ("'", re.compile(r"(?<=\d)\s*o'clock\b", re.IGNORECASE), ":00"),
+    ("或", re.compile(r"(?<![\u4e00-\u9fff])或者?(?![\u4e00-\u9fff])"), " or "),
+    *((c, re.compile(rf"(?<![\u4e00-\u9fff]){c}(?![\u4e00-\u9fff])"), " and ") for c in "和与及"),
 )
 
 
@@ -142,20 +148,22 @@ def clean(text: str) -> str:
 
     Cleaning twice gives what cleaning once gave. Linear in the length of the text.
     """
-    text = spell_scripts(text)
-    text = _REAL_LINE.sub(r"\\reals ", text).translate(_SYMBOL_TABLE)
-    text = unicodedata.normalize("NFKC", text).translate(_SYMBOL_TABLE)
-    if r"\begin" in text:  # a double backslash ends a row of a matrix; elsewhere it is a slip
-        text = re.sub(r"\\{2}", r" \\cr ", text)
-    text = re.sub(r"\\{2,}(?=[a-zA-Z])", r"\\", text)
-    text = re.sub(r"(?<=\d)\s*(?:(?:\\text\s*)?\{,\}|,\s*\\!|\\[,!])\s*(?=\d{3})", ",", text)
-    text = re.sub(r"\\[()\[\],;:! ]|\\\$|\$|~|\\(?=\s)|[\u200b-\u200f\ufeff\x00]", " ", text)
-    text = re.sub("[€£¥]", " ", text)
-    text = text.replace(r"\%", "%").replace(r"\#", "#").replace(r"\_", "_").replace(r"\&", "&")
-    text = _GOING_ON.sub(_spell_repeating, _REPEATING.sub(_spell_repeating, text))
-    text = _ABBREVIATION.sub(r"\1 ", text)
-    for pattern, symbol in _REWRITTEN:
-        text = pattern.sub(symbol, text)
+    text = _REAL_LINE.sub(r"\\reals ", spell_scripts(text))
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_SYMBOL_TABLE)).translate(_SYMBOL_TABLE)
+        text = re.sub("[€£¥\u200b-\u200f\ufeff]", " ", text)
+    if "\\" in text or "{" in text:
+        if r"\begin" in text:  # a double backslash ends a row of a matrix; elsewhere it is a slip
+            text = re.sub(r"\\{2}", r" \\cr ", text)
+        for pattern, symbol in _SLIPS_OF_LATEX:
+            text = pattern.sub(symbol, text)
+    text = re.sub(r"[$~\x00]", " ", text)
+    if "." in text:
+        text = _GOING_ON.sub(_spell_repeating, _REPEATING.sub(_spell_repeating, text))
+        text = _ABBREVIATION.sub(r"\1 ", text)
+    for needed, pattern, symbol in _REWRITTEN:
+        if needed in text:
+            text = pattern.sub(symbol, text)
     text = _COMMAND.sub(_respell, text)
     text = re.sub(r"\^\s*\{\s*°\s*\}|\^\s*°", "°", text)
     text = _ORDINAL.sub("", text)

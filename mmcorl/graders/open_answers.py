@@ -33,6 +33,7 @@ _IS = re.compile(
 )
 _DENIES = re.compile(r"\b(?:not|never|no|nor)\b|n't\b|n’t\b|\?", re.IGNORECASE)
 _STARTS_VALUE = re.compile(r"[-+−±]?\s*(?:[\d.$√π∞(\[{\\£€¥]|[a-zA-Z](?![a-zA-Z])|[½-¾])")
+_MANY_WORDS = 6
 MAX_SENTENCE = 300  # characters of a sentence that states one value
 
 
@@ -53,7 +54,7 @@ def read(text: str, units: tuple[Unit, ...] = ()) -> Answer | None:
     if (value := _named(bare)) is None:
         if _WORDS.fullmatch(bare) and not _SYMBOLIC.search(bare) and not _is_symbols(bare):
             return words(text)
-        value = math.read(_LABEL.sub("", text, count=1))
+        value = Raw(bare) if _is_running_text(bare) else math.read(_LABEL.sub("", text, count=1))
         if isinstance(value, Raw) and (stated := _stated(bare)) is not None:
             value = stated
         elif isinstance(value, Raw) and _is_prose(value.text):
@@ -97,6 +98,11 @@ def _is_symbols(word: str) -> bool:
     return len(word) == 1 or (
         len(word) == 2 and (word.isupper() or word.islower()) and word.lower() not in ("no", "ok")
     )
+
+
+def _is_running_text(text: str) -> bool:
+    """Whether a text has so many words and so few signs that it is no mathematics."""
+    return "\\" not in text and math.running_words(text) >= _MANY_WORDS
 
 
 def _is_prose(text: str) -> bool:

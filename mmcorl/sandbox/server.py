@@ -26,7 +26,7 @@ _TICK = 0.05  # seconds between two looks at what only looking can tell: files a
 _PATIENCE = (
     3  # times the CPU seconds of a case that it may take on the clock: other processes want the cores too
 )
-_MAX_LINE = 8 * MAX_VALUE  # bytes of one message of a child
+_MAX_LINE = 16 * MAX_VALUE  # bytes of one message of a child, whose characters may all be escaped
 _PRELOADED = [
     "array",
     "bisect",
@@ -63,6 +63,7 @@ class _Run:
     pid: int
     results: int
     output: int
+    expected_lines: int
     lines: bytes = b""
     printed: bytes = b""
     killed: str | None = None
@@ -175,7 +176,8 @@ class Server:
                 run.kill(f"it printed more than {self.limits.output_bytes} bytes")
             return False, bool(chunk)
         run.lines += chunk
-        if len(run.lines) - run.lines.rfind(b"\n") > _MAX_LINE:
+        run.expected_lines -= chunk.count(b"\n")
+        if run.expected_lines < 0 or len(run.lines) - run.lines.rfind(b"\n") > _MAX_LINE:
             run.kill("it wrote where it should not")
         return b"\n" in chunk, bool(chunk)
 
@@ -205,7 +207,7 @@ class Server:
                 os._exit(70)
         for descriptor in (results_in, output_in, stdin):
             os.close(descriptor)
-        return _Run(pid, results, output)
+        return _Run(pid, results, output, expected_lines=1 + len(program.cases) - first)
 
     def _become(
         self, program: Program, first: int, stdin: int, output: int, results: int, server: int

@@ -200,8 +200,9 @@ def test_limits_cannot_be_raised(sandbox):
 def test_results_of_others_cannot_be_written(sandbox):
     forge = 'import os\nfor n in range(4, 64):\n    try: os.write(n, b\'[0, "ok", "7"]\\n\')\n    except OSError: pass'
     assert outcome(sandbox, forge) == Outcome("ok", "None")
-    junk = "import os\nwhile True: os.write(3, b'x' * 65536)"
-    assert outcome(sandbox, junk) == Outcome("killed", "it wrote where it should not")
+    for junk in (r"b'x' * 65536", r"b'\n' * 65536", r"b'[0, 1, 2]\n'"):
+        flood = f"import os\nwhile True: os.write(3, {junk})"
+        assert outcome(sandbox, flood) == Outcome("killed", "it wrote where it should not")
 
 
 def test_nothing_is_left_behind(sandbox):

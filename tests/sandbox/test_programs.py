@@ -108,6 +108,11 @@ def test_long_values_become_digests_that_tell_them_apart(sandbox):
     assert a == c != b
 
 
+def test_values_of_unusual_characters_go_through(sandbox):
+    [[faces, controls]] = sandbox.run([Program("", ("'😀' * 9_000", "'\\x00' * 2_000"))])
+    assert faces == Outcome("ok", repr("😀" * 9_000)) and controls == Outcome("ok", repr("\x00" * 2_000))
+
+
 def test_two_runs_give_the_same(sandbox):
     program = Program("import random", ("list({str(i) for i in range(99)})", "random.random()", "hash('a')"))
     assert len({tuple(outcomes) for outcomes in sandbox.run([program] * 8)}) == 1

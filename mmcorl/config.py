@@ -139,7 +139,28 @@ class ImagesConfig(Section):
         return self
 
 
+class VLLMConfig(Section):
+    memory_share: float = Field(default=0.4, gt=0, le=1)
+    """Share of the device's memory for vLLM's weights and key-value cache. On a CPU the cache has 1 GiB."""
+    sleep: Literal[0, 1, 2] = 2
+    """What vLLM gives back while the agent learns: nothing (0), its cache and, to the host's memory, its weights (1), or
+    both for good, as new weights come anyway (2). A CPU build, and a server, always keep both."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """Devices over which a server splits the model. In the agent's own processes every rank holds a whole model."""
+    eager: bool = False
+    """Start without compiling anything: faster to start, slower to sample."""
+    check_every: int = Field(default=50, ge=1)
+    """Compare vLLM's log-probabilities with the policy's before the first step and every so many steps."""
+    gap_limit: float | None = Field(default=None, gt=0)
+    """Largest difference in nats, on any token of that check, with which a run goes on; null is 0.001 in float32 and 1
+    in bfloat16, where the two round differently."""
+    sync_dir: Path | None = None
+    """Folder through which a server gets new weights, seen under this path by both; null makes one on this machine."""
+
+
 class RolloutsConfig(Section):
+    engine: Literal["transformers", "vllm"] = "transformers"
+    """What samples: the model being trained itself, or vLLM with a second copy of the weights, much faster on a GPU."""
     problems_per_step: int = Field(default=16, ge=1)
     """Problems that every agent answers in one step (the whole agent, over all its ranks)."""
     per_problem: int = Field(default=8, ge=1)
@@ -155,6 +176,8 @@ class RolloutsConfig(Section):
     """Sampling temperature in training; log-probabilities are taken at the same one."""
     batch_tokens: int = Field(default=65536, ge=1)
     """Most tokens (prompt once, plus K completions of `max_tokens`) the transformers engine holds in one batch."""
+    vllm: VLLMConfig = VLLMConfig()
+    """Settings of `engine=vllm`."""
 
 
 class AgentConfig(Section):
@@ -184,6 +207,11 @@ class AgentConfig(Section):
     """Compute each prompt with its image once per group (auto), or repeat it for every completion (off)."""
     batch_tokens: int = Field(default=16384, ge=1)
     """Most tokens in one micro-batch of the update; a group is never split, a larger one goes alone."""
+    server: str | None = None
+    """Where vLLM samples for this agent (`rollouts.engine=vllm`): null in its own processes, `start` in a server that it
+    starts on this machine, or the URL (`http://host:port`) of a server that runs already and serves no other agent."""
+    server_devices: tuple[int, ...] | None = None
+    """GPU indices for `server=start`, as many as `rollouts.vllm.tensor_parallel`; null leaves it the agent's own."""
 
     @field_validator("shared_prefix", mode="before")
     @classmethod
@@ -242,6 +270,37 @@ class RewardConfig(Section):
     """The same share at the end of the run."""
     chance: float = Field(default=0.5, gt=0, lt=1)
     """Probability of reward 1 under `random`."""
+
+
+class ComasConfig(Section):
+    rounds: int = Field(default=2, ge=1)
+    """Rounds of solving, evaluating and scoring in one step."""
+    references: int = Field(default=2, ge=0)
+    """Most solutions of the round before that a solver is shown, each with its evaluation."""
+    self_evaluation: bool = True
+    """Whether an agent may evaluate its own solution, and score what it has solved or evaluated."""
+
+
+class MaporlConfig(Section):
+    turns: int = Field(default=3, ge=1)
+    """Turns of a debate; in the first everybody answers alone."""
+    discount: float = Field(default=0.3, ge=0, le=1)
+    """Weight of the next turn's scores in the reward of a turn; those after it count its powers."""
+    incentives: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    """Added for changes of mind: to the right answer with (0) or against (1) the others at the turn before, and for the
+    others' next turn, against (2) or with (3) the own answer. Changes to a wrong answer cost the same."""
+    stop_on_agreement: bool = False
+    """End a debate after the turn in which all agents give the same answer."""
+
+
+class InteractionConfig(Section):
+    kind: Literal["comas", "maporl"]
+    """Agents that read each other's texts: they solve, evaluate and score (CoMAS), or debate and are rewarded by the
+    labelled answers (MAPoRL); see docs/interaction.md."""
+    comas: ComasConfig = ComasConfig()
+    """Settings of `kind=comas`."""
+    maporl: MaporlConfig = MaporlConfig()
+    """Settings of `kind=maporl`."""
 
 
 class LossConfig(Section):
@@ -370,6 +429,8 @@ class Config(Section):
     """Who supervises whom, how votes are counted and where agents meet."""
     reward: RewardConfig = RewardConfig()
     """What completions are rewarded for."""
+    interaction: InteractionConfig | None = None
+    """Instead of answers of each agent alone and a reward rule: agents that read each other's texts."""
     loss: LossConfig = LossConfig()
     """From rewards to the loss."""
     optimizer: OptimizerConfig = OptimizerConfig()
@@ -399,7 +460,12 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
-        if problems := [*self._agent_problems(), *self._reward_problems(), *self._evaluation_problems()]:
+        if problems := [
+            *self._agent_problems(),
+            *self._reward_problems(),
+            *self._interaction_problems(),
+            *self._evaluation_problems(),
+        ]:
             raise ValueError("\n".join(problems))
         return self
 
@@ -425,6 +491,11 @@ class Config(Section):
                 problems.append(
                     f"agents.{name}.endpoint={agent.endpoint} cannot be trained and is asked by one process; "
                     f"set agents.{name}.frozen=true and agents.{name}.ranks=1"
+                )
+            if agent.server is not None and self.rollouts.engine != "vllm":
+                problems.append(
+                    f"agents.{name}.server={agent.server} is a vLLM server, and rollouts.engine={self.rollouts.engine}; "
+                    "set rollouts.engine=vllm"
                 )
             if agent.api_key_env is not None and agent.endpoint is None:
                 problems.append(
@@ -464,6 +535,27 @@ class Config(Section):
             problems.append(
                 f"reward.unparsed is for the rules entropy and self_certainty, and reward.rule={self.reward.rule}; "
                 "make it null"
+            )
+        return problems
+
+    def _interaction_problems(self) -> list[str]:
+        if self.interaction is None:
+            return []
+        kind, problems = self.interaction.kind, []
+        if self.reward != RewardConfig():
+            problems.append(f"interaction.kind={kind} has rewards of its own; leave `reward` out")
+        if self.rollouts.votes is not None:
+            problems.append(f"interaction.kind={kind} learns from all it samples; make rollouts.votes null")
+        if self.loss.updates_per_rollout > 1:
+            problems.append(
+                f"interaction.kind={kind} makes one update a step; set loss.updates_per_rollout=1"
+            )
+        if kind == "maporl" and self.loss.scale == "batch":
+            problems.append("interaction.kind=maporl scales turn by turn; set loss.scale to group or none")
+        if len(self.agents) == 1 and (kind == "maporl" or not self.interaction.comas.self_evaluation):
+            problems.append(
+                f"interaction.kind={kind} needs a second agent; add one"
+                + (", or set interaction.comas.self_evaluation=true" if kind == "comas" else "")
             )
         return problems
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
 from torch.nn import Dropout
 from transformers import AutoConfig, PreTrainedModel
 
 from mmcorl.agents.backbones import Backbone, backbone_for
 from mmcorl.agents.engines import Engine, Sampled
-from mmcorl.agents.engines.transformers import TransformersEngine
+from mmcorl.agents.engines.choice import open_engine
 from mmcorl.agents.policy import Policy
 from mmcorl.agents.processors import Prompt, PromptBuilder
 from mmcorl.config import AgentConfig, ImagesConfig, PromptConfig, RolloutsConfig
@@ -31,7 +30,7 @@ _PROMPTS_HELD = 64
 
 @dataclass(frozen=True)
 class Agent:
-    """A model with its prompts, its policy and its rollout engine; the three share one set of weights."""
+    """A model with its prompts, its policy and its rollout engine, which always samples with the policy's weights."""
 
     name: str
     backbone: Backbone
@@ -87,12 +86,8 @@ class Agent:
                 shared_prefix=agent.shared_prefix == "auto",
                 autocast=autocast,
             ),
-            engine=TransformersEngine(
-                model,
-                stop_ids=stop_ids(model, backbone.tokenizer(processor)),
-                banned=banned,
-                batch_tokens=rollouts.batch_tokens,
-                autocast=autocast,
+            engine=open_engine(
+                name, agent, rollouts, model, backbone, images, stop_ids(model, backbone.tokenizer(processor))
             ),
         )
 
@@ -112,21 +107,22 @@ class Agent:
         """`samples` completions of each problem; with `noise_key` None, one greedy completion.
 
         The sampling noise of a problem depends on `noise_key` and its id alone, so a problem's completions do not
-        depend on the ranks or batches that problems are spread over.
+        depend on the ranks or batches that problems are spread over. Raises MmcorlError, which names the problem, for
+        log-probabilities that are not numbers.
         """
         groups: list[RolloutGroup] = []
-        for start in range(0, len(problems), _PROMPTS_HELD):
-            part = problems[start : start + _PROMPTS_HELD]
-            noise = None
-            if noise_key is not None:
-                noise = [sampling_noise((*noise_key, problem.id), samples, max_tokens) for problem in part]
-            sampled = self.engine.sample(
-                [self.encode(problem) for problem in part], noise, max_tokens, temperature
-            )
-            groups += [
-                RolloutGroup(problem, tuple(self._completion(s) for s in row))
-                for problem, row in zip(part, sampled, strict=True)
-            ]
+        with self.engine.awake():
+            for start in range(0, len(problems), _PROMPTS_HELD):
+                part = problems[start : start + _PROMPTS_HELD]
+                seeds = None
+                if noise_key is not None:
+                    seeds = [noise_seed((*noise_key, problem.id)) for problem in part]
+                prompts = [self.encode(problem) for problem in part]
+                sampled = self.engine.sample(prompts, seeds, samples, max_tokens, temperature)
+                groups += [
+                    RolloutGroup(problem, tuple(self._completion(problem, s) for s in row))
+                    for problem, row in zip(part, sampled, strict=True)
+                ]
         return groups
 
     def save(self, folder: Path) -> None:
@@ -134,7 +130,12 @@ class Agent:
         self.model.save_pretrained(folder)
         self.processor.save_pretrained(folder)
 
-    def _completion(self, sampled: Sampled) -> Completion:
+    def _completion(self, problem: Problem, sampled: Sampled) -> Completion:
+        if sampled.logprobs.isnan().any():
+            raise MmcorlError(
+                f"agent {self.name} gives log-probabilities that are not numbers on problem {problem.id!r}; lower "
+                f"optimizer.lr, or set agents.{self.name}.dtype=float32"
+            )
         ids = sampled.token_ids.tolist()
         text = self.prompts.tokenizer.decode(ids, skip_special_tokens=True)
         return Completion(text, tuple(ids), tuple(sampled.logprobs.tolist()), sampled.finished)
@@ -178,8 +179,7 @@ def stop_ids(model: PreTrainedModel, tokenizer: Any) -> list[int]:
     return [declared] if isinstance(declared, int) else list(declared)
 
 
-def sampling_noise(key: tuple[int | str, ...], samples: int, max_tokens: int) -> Tensor:
-    """Uniform numbers in [0, 1), (samples, max_tokens), float64, a function of the key alone."""
+def noise_seed(key: tuple[int | str, ...]) -> int:
+    """64 bits, as a signed number, that depend on the key alone."""
     digest = hashlib.blake2b(json.dumps(key).encode(), digest_size=8).digest()
-    generator = torch.Generator().manual_seed(int.from_bytes(digest, "big", signed=True))
-    return torch.rand(samples, max_tokens, generator=generator, dtype=torch.float64)
+    return int.from_bytes(digest, "big", signed=True)

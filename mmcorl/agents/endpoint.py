@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from PIL import Image
+
 from mmcorl.agents.processors import _content as content_parts
 from mmcorl.config import AgentConfig, ImagesConfig, PromptConfig
 from mmcorl.data.images import load_image
@@ -93,7 +95,7 @@ class Endpoint:
             )
             for k, source in enumerate(problem.images, start=1)
         ]
-        urls = iter([_data_url(picture) for picture in pictures])
+        urls = iter([data_url(picture) for picture in pictures])
         content = [
             {"type": "image_url", "image_url": {"url": next(urls)}} if part["type"] == "image" else part
             for part in content_parts(problem, len(pictures), self.prompt)
@@ -150,7 +152,8 @@ class Endpoint:
         return MmcorlError(f"agents.{self.name}.endpoint={self.url} {what}")
 
 
-def _data_url(picture: Any) -> str:
+def data_url(picture: Image.Image) -> str:
+    """A picture inside a URL, without loss."""
     file = io.BytesIO()
     picture.save(file, format="PNG")
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

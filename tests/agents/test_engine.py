@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 
 from mmcorl.agents import contract
-from mmcorl.agents.agent import sampling_noise, stop_ids
+from mmcorl.agents.agent import noise_seed, stop_ids
+from mmcorl.agents.engines.transformers import sampling_noise
 from mmcorl.config import RolloutsConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Problem
 
 
 def test_noise_is_a_function_of_its_key():
-    a, b = sampling_noise((0, 3, "p"), 2, 4), sampling_noise((0, 3, "p"), 2, 4)
+    seed = noise_seed((0, 3, "p"))
+    a, b = sampling_noise(seed, 2, 4), sampling_noise(noise_seed((0, 3, "p")), 2, 4)
     assert torch.equal(a, b) and a.shape == (2, 4) and a.min() >= 0 and a.max() < 1
-    assert not torch.equal(a, sampling_noise((0, 4, "p"), 2, 4))
+    assert not torch.equal(a, sampling_noise(noise_seed((0, 4, "p")), 2, 4))
 
 
 def test_small_batches_give_the_completions_of_one_large(tiny_agent):
@@ -68,13 +68,12 @@ def test_first_tokens_follow_the_model_distribution(tiny_agent):
     assert (error < 5 * (expected * (1 - expected) / 4000)[likely].sqrt()).all()
 
 
-def test_logits_that_are_no_numbers_reach_the_learner_as_such(tiny_agent):
-    """The engine writes them down, and `grpo.sampler_weights` refuses them with a reason."""
+def test_log_probabilities_that_are_no_numbers_stop_the_run_with_the_problem(tiny_agent):
     agent = tiny_agent("qwen3")
     with torch.no_grad():
         agent.model.get_output_embeddings().weight.fill_(torch.nan)
-    [group] = agent.rollout([Problem("p", "2?")], samples=2, max_tokens=2, noise_key=(0,))
-    assert all(math.isnan(x) for completion in group.completions for x in completion.logprobs)
+    with pytest.raises(MmcorlError, match=r"not numbers on problem 'p'.*optimizer\.lr"):
+        agent.rollout([Problem("p", "2?")], samples=2, max_tokens=2, noise_key=(0,))
 
 
 def test_no_problems_have_no_completions(tiny_agent):

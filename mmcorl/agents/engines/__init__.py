@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,13 +27,24 @@ class Sampled:
 class Engine(Protocol):
     """What every engine offers."""
 
-    def sample(
-        self, prompts: Sequence[Prompt], noise: Sequence[Tensor] | None, max_tokens: int, temperature: float
-    ) -> list[list[Sampled]]:
-        """K completions for each prompt, in order, with log-probabilities at `temperature`.
+    def awake(self) -> AbstractContextManager[None]:
+        """Open it around calls of `sample`: inside, the engine holds the policy's present weights and the memory it needs.
 
-        `noise` holds uniform numbers in [0, 1), one tensor (K, max_tokens) for each prompt: the completions are a
-        function of prompt, weights and noise alone, however prompts are batched. Without noise, one greedy
-        completion each.
+        All ranks of an agent open it together, also those that have nothing to sample.
+        """
+        ...
+
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        seeds: Sequence[int] | None,
+        samples: int,
+        max_tokens: int,
+        temperature: float,
+    ) -> list[list[Sampled]]:
+        """`samples` completions of each prompt, in order, with log-probabilities at `temperature`.
+
+        The noise of a prompt's completions is a function of its seed, 64 bits as a signed number. Without seeds, one
+        greedy completion each.
         """
         ...

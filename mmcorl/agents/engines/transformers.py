@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,23 +38,36 @@ class TransformersEngine:
             "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
         )
 
-    @torch.no_grad()
-    def sample(
-        self, prompts: Sequence[Prompt], noise: Sequence[Tensor] | None, max_tokens: int, temperature: float
-    ) -> list[list[Sampled]]:
-        """See `Engine.sample`."""
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """See `Engine.awake`."""
         training = self.model.training
         self.model.eval()
+        try:
+            yield
+        finally:
+            self.model.train(training)
+
+    @torch.no_grad()
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        seeds: Sequence[int] | None,
+        samples: int,
+        max_tokens: int,
+        temperature: float,
+    ) -> list[list[Sampled]]:
+        """See `Engine.sample`. A prompt's completions do not depend on the prompts beside it."""
         results: dict[int, list[Sampled]] = {}
-        samples = noise[0].shape[0] if noise else 1
         with torch.autocast(self.model.device.type, dtype=self.autocast, enabled=self.autocast is not None):
             for indices in self._batches(prompts, samples, max_tokens):
                 batch = prompt_batch([prompts[i] for i in indices])
-                uniform = None if noise is None else torch.stack([noise[i] for i in indices])
+                uniform = None
+                if seeds is not None:
+                    uniform = torch.stack([sampling_noise(seeds[i], samples, max_tokens) for i in indices])
                 results |= zip(
                     indices, self._sample_batch(batch, uniform, max_tokens, temperature), strict=True
                 )
-        self.model.train(training)
         return [results[i] for i in range(len(prompts))]
 
     def _batches(self, prompts: Sequence[Prompt], samples: int, max_tokens: int) -> list[list[int]]:
@@ -132,6 +146,12 @@ class TransformersEngine:
             # Logits that are not numbers end past the vocabulary; the learner refuses their log-probabilities.
             token = token.clamp(max=scaled.shape[-1] - 1)
         return token, logprobs.gather(-1, token[:, None])[:, 0]
+
+
+def sampling_noise(seed: int, samples: int, max_tokens: int) -> Tensor:
+    """Uniform numbers in [0, 1), (samples, max_tokens), float64, a function of the seed alone."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(samples, max_tokens, generator=generator, dtype=torch.float64)
 
 
 def _take_rows(cache: DynamicCache, rows: Tensor) -> None:

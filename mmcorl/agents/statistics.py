@@ -8,12 +8,13 @@ from collections.abc import Callable, Collection
 import torch
 from torch import Tensor
 
-_VALUES_AT_ONCE = 1 << 25  # 128 MiB in float32, of which about three copies are alive at a time
+_VALUES_AT_ONCE = 1 << 24  # 64 MiB in float32, of which up to five copies are alive at a time
 
 
 def entropy(logprobs_nv: Tensor) -> Tensor:
     """`-sum_v p ln p` in nats, (N,)."""
-    return torch.special.entr(logprobs_nv.exp()).sum(-1)
+    p_nv = logprobs_nv.exp()
+    return torch.special.entr(p_nv, out=p_nv).sum(-1)
 
 
 def self_certainty(logprobs_nv: Tensor) -> Tensor:
@@ -24,7 +25,7 @@ def self_certainty(logprobs_nv: Tensor) -> Tensor:
     """
     kept_nv = logprobs_nv != -math.inf
     kept_n = kept_nv.sum(-1)
-    return -logprobs_nv.where(kept_nv, 0.0).sum(-1) / kept_n - kept_n.log()
+    return logprobs_nv.where(kept_nv, 0.0).sum(-1) / -kept_n - kept_n.log()
 
 
 STATISTICS: dict[str, Callable[[Tensor], Tensor]] = {"entropy": entropy, "self_certainty": self_certainty}
@@ -50,9 +51,8 @@ def token_statistics(
     at_once = max(1, _VALUES_AT_ONCE // logits_btv.shape[-1])
     found: dict[str, list[Tensor]] = {name: [] for name in ("logprob", *names)}
     for turn in torch.arange(len(target), device=target.device).split(at_once):
-        scaled_nv = (logits_btv[row[turn], place[turn]].float() / temperature).index_fill_(
-            -1, banned, -math.inf
-        )
+        scaled_nv = logits_btv[row[turn], place[turn]].float().div_(temperature)
+        scaled_nv.index_fill_(-1, banned, -math.inf)
         logprobs_nv = scaled_nv.sub_(scaled_nv.logsumexp(-1, keepdim=True))
         found["logprob"].append(logprobs_nv.gather(-1, target[turn, None])[:, 0])
         for name in names:

@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,55 @@ def test_two_ranks_an_agent_give_the_metrics_of_one(uninterrupted, tmp_path):
             assert len(numbers) == len(one) - 1, one
             expected = {key: one[key] for key in numbers}
             assert {key: ours[key] for key in numbers} == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+QUICK = ("evaluation.every=0", "checkpoints.best_by=agreement", "rollouts.problems_per_step=4")
+ALONE = (*QUICK, "agents.internvl=null", "cohort.topology=self")
+
+
+def test_two_ranks_give_the_token_statistics_of_one(tmp_path):
+    settings = (*ALONE, "reward.rule=entropy", "run.steps=2", "loss.updates_per_rollout=2")
+    one = train(tmp_path / "one", *settings)
+    two = train(tmp_path / "two", *settings, "agents.qwen.ranks=2")
+    for ours, theirs in zip(lines(two, "qwen"), lines(one, "qwen"), strict=True):
+        numbers = [key for key, value in theirs.items() if isinstance(value, int | float)]
+        assert "entropy" in numbers
+        expected = {key: theirs[key] for key in numbers}
+        assert {key: ours[key] for key in numbers} == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+def test_a_frozen_agent_takes_part_and_leaves_no_weights(tmp_path):
+    settings = (*QUICK, "agents.internvl.frozen=true", "checkpoints.every=1")
+    run = train(tmp_path, *settings, "run.steps=1", "evaluation.every=1")
+    assert [line["kind"] for line in lines(run, "internvl")] == ["eval", "train"]  # evaluated once
+    assert not list((run / "agents" / "internvl").rglob("*.safetensors"))
+    train(tmp_path, *settings, "run.steps=2", "evaluation.every=1", "--resume")
+    assert [line["step"] for line in lines(run, "qwen") if line["kind"] == "train"] == [1, 2]
+
+
+def test_an_endpoint_takes_part_as_an_agent(tmp_path):
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            choice = {"message": {"content": "<answer>3</answer>"}, "finish_reason": "stop"}
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"choices": [choice] * body.get("n", 1)}).encode())
+
+        def log_message(self, format, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        judge = (
+            "agents.internvl.model=any", "agents.internvl.freeze=[]", "agents.internvl.frozen=true",
+            f"agents.internvl.endpoint=http://127.0.0.1:{server.server_port}/v1",
+        )  # fmt: skip
+        run = train(tmp_path, *QUICK, *judge, "run.steps=1")
+        server.shutdown()
+    records = lines(run, "qwen", "completions.jsonl")
+    assert {record["vote"] for record in records} == {"3"}
+    assert all(record["reward"] == float(record["answer"] == "3") for record in records)
 
 
 def test_three_agents_in_a_ring(tmp_path):

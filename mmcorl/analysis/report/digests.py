@@ -33,6 +33,8 @@ class Group:
 
     step: int
     problem: str
+    role: str | None
+    """What the agent was to do, in a run whose agents read each other's texts; else None."""
     completions: list[Line]
     advantages: list[float] | None
     """None where they were not logged and do not follow from the rewards."""
@@ -56,31 +58,31 @@ class Digest:
     """The agent's own, in the order of the steps."""
     spread: list[tuple[int, float]] = field(default_factory=list)
     """Step, and the mean over its labelled groups of the standard deviation of the rewards in a group."""
-    samples: dict[tuple[int, str], Group] = field(default_factory=dict)
-    """By step and problem id."""
+    samples: list[Group] = field(default_factory=list)
 
 
 def digest(path: Path, config: Config, steps: Collection[int], per_step: int) -> Digest:
-    """Read the file once, a step at a time. `per_step` groups of each of `steps` are kept, evenly over the step.
+    """Read the file once, a step at a time. `per_step` problems of each of `steps` are kept, evenly over the step.
 
-    Agents of one cohort answer the same problems in the same order, so the same ones are kept of each. No file gives
-    an empty digest. Raises MmcorlError for a damaged line.
+    They are chosen in the order of their ids: agents of one cohort answer the same problems, so the same ones are kept
+    of each. No file gives an empty digest. Raises MmcorlError for a damaged line.
     """
     result = Digest()
     places = set(evenly(range(config.rollouts.problems_per_step), per_step))
     for step, lines in groupby(stream_lines(path), key=itemgetter("step")):
-        groups = [list(group) for _, group in groupby(lines, key=itemgetter("problem"))]
+        groups = [list(group) for _, group in groupby(lines, key=_problem_and_role)]
         result.count += sum(map(len, groups))
-        result.votes += [Vote(step, group[0]["problem"], group[0]["own_vote"]) for group in groups]
+        first_roles = {group[0]["problem"]: group[0] for group in reversed(groups)}
+        result.votes += [Vote(step, problem, line["own_vote"]) for problem, line in first_roles.items()]
         deviations = [stdev(rewards) for rewards in map(_rewards, groups) if rewards and len(rewards) > 1]
         if deviations:
             result.spread.append((step, fmean(deviations)))
         if step in steps:
-            kept = {place: group for place, group in enumerate(groups) if place in places}
-            advantages = _advantages(groups, config)
-            for place, group in kept.items():
-                problem = group[0]["problem"]
-                result.samples[step, problem] = Group(step, problem, group, advantages[place])
+            chosen = {name for place, name in enumerate(sorted(first_roles)) if place in places}
+            for group, advantages in zip(groups, _advantages(groups, config), strict=True):
+                problem, role = _problem_and_role(group[0])
+                if problem in chosen:
+                    result.samples.append(Group(step, problem, role, group, advantages))
     return result
 
 
@@ -109,6 +111,10 @@ def evenly(items: Sequence[T], count: int) -> list[T]:
     return [items[round(place * (len(items) - 1) / (count - 1))] for place in range(count)]
 
 
+def _problem_and_role(line: Line) -> tuple[str, str | None]:
+    return line["problem"], line.get("role")
+
+
 def _rewards(group: Sequence[Line]) -> list[float] | None:
     """The rewards of a group; None for a group without a label."""
     rewards = [line["reward"] for line in group]
@@ -119,8 +125,8 @@ def _advantages(groups: Sequence[Sequence[Line]], config: Config) -> list[list[f
     """The advantages of all groups of a step: as logged, else as training derives them from the rewards."""
     if all("advantage" in line for group in groups for line in group):
         return [[line["advantage"] for line in group] for group in groups]
-    if len(set(map(len, groups))) > 1:
-        return [None] * len(groups)  # of a step that is not all there
+    if "role" in groups[0][0] or len(set(map(len, groups))) > 1:
+        return [None] * len(groups)  # other rules scale roles; and a step may not be all there
     import torch  # only older logs need it
 
     from mmcorl.training.grpo import group_advantages

@@ -21,7 +21,7 @@ from mmcorl.analysis.report.outcomes import Outcome, Outcomes, count_outcomes, p
 from mmcorl.analysis.report.problems import Judge, Problems, load
 from mmcorl.analysis.report.runs import Run, find_runs, read_runs
 from mmcorl.analysis.report.samples import Sample, choose
-from mmcorl.analysis.report.series import Chart, charts_of, phase_seconds
+from mmcorl.analysis.report.series import PHASES, Chart, charts_of, phase_seconds
 from mmcorl.analysis.report.tables import ResultTable, result_table
 from mmcorl.config_loading import to_yaml
 from mmcorl.training.starting import leaves
@@ -151,6 +151,7 @@ def _shared(report: Report) -> dict[str, Any]:
         "changes": [(run, _changes(base, leaves(run.config))) for run in others],
         "any_alarm": any(metrics.alarms for run in report.runs for metrics in run.agents.values()),
         "logged": sum(found.count for agents in report.digests for found in agents.values()),
+        "phases_order": PHASES,
         "phases_table": _phases(report),
     }
 

@@ -34,9 +34,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class AgentSample:
-    """One agent's part of a sample; of many completions, some evenly chosen."""
+    """One agent's part of a sample, in one role; of many completions, some evenly chosen."""
 
     agent: str
+    """Its name, with the role where it has one."""
     own_vote: str | None
     vote: str | None
     completions: list[Shown]
@@ -59,10 +60,9 @@ class Sample:
 
 def choose(digests: Mapping[str, Digest], problems: Problems, budget: float) -> list[Sample]:
     """The samples that the agents' digests kept, by step. `budget` is this run's share of the page's size."""
-    keys = sorted(
-        dict.fromkeys(key for found in digests.values() for key in found.samples), key=itemgetter(0)
-    )
-    count = sum(len(group.completions) for found in digests.values() for group in found.samples.values())
+    kept = [(agent, group) for agent, found in digests.items() for group in found.samples]
+    keys = sorted(dict.fromkeys((group.step, group.problem) for _, group in kept), key=itemgetter(0))
+    count = sum(len(group.completions) for _, group in kept)
     longest = min(_LONGEST, max(_SHORTEST, int(budget * _TEXT_BYTES / max(1, count))))
     samples, room = [], budget * _IMAGE_BYTES
     for step, name in keys:
@@ -70,9 +70,9 @@ def choose(digests: Mapping[str, Digest], problems: Problems, budget: float) -> 
         images = _images(problem, int(room)) if problem else []
         room -= sum(map(len, images))
         agents = [
-            _agent_sample(agent, found.samples[step, name], longest)
-            for agent, found in digests.items()
-            if (step, name) in found.samples
+            _agent_sample(agent, group, longest)
+            for agent, group in kept
+            if (group.step, group.problem) == (step, name)
         ]
         left_out = len(problem.images) - len(images) if problem else 0
         samples.append(Sample(step, name, problem, problems.golds.get(name), images, left_out, agents))
@@ -86,7 +86,13 @@ def _agent_sample(agent: str, group: Group, longest: int) -> AgentSample:
         Shown(*_shorten(line["text"], longest), line["answer"], line["reward"], advantage)
         for line, advantage in lines
     ]
-    return AgentSample(agent, group.own_vote, group.vote, shown, len(group.completions))
+    return AgentSample(
+        f"{agent}, {group.role}" if group.role else agent,
+        group.own_vote,
+        group.vote,
+        shown,
+        len(group.completions),
+    )
 
 
 def _shorten(text: str, longest: int) -> tuple[str, int]:

@@ -11,7 +11,7 @@ from mmcorl.analysis.report.runs import Run
 from mmcorl.training.metrics import Line
 
 _MOST_POINTS, _MANY_LINES, _POINTS_OF_MANY = 100, 4, 20
-PHASES = ("rollout", "grading", "exchange", "update")
+PHASES = ("rollout", "grading", "exchange", "signal", "update")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Measure:
 
 
 _EVALUATIONS = (
-    _Measure("accuracy", "Held-out accuracy, greedy", "On problems not trained on; bands are 95 % intervals over problems.", True),
+    _Measure("accuracy", "Held-out accuracy, greedy", "On problems not trained on; with few lines, bands are 95 % intervals over problems.", True),
     _Measure("avg", "Held-out accuracy, sampled (avg@k)", "Mean over several sampled answers a problem: shows what greedy decoding hides.", True),
 )  # fmt: skip
 _TRAINING = (
@@ -70,7 +70,7 @@ _TRAINING = (
     _Measure("vote_accuracy", "Vote accuracy", "Share of supervising votes that are right. Labels serve this diagnostic, not the training.", True),
     _Measure("reward", "Reward", "Mean over completions whose problem had a label."),
     _Measure("length", "Completion length", "Mean number of tokens.", unit="tokens"),
-    _Measure("entropy", "Entropy", "Mean entropy of the policy's next token.", unit="nats"),
+    _Measure("entropy", "Entropy", "Mean entropy of the next token, where the reward needs it.", unit="nats"),
     _Measure("abstained", "Abstentions", "Share of completions that concluded nothing readable.", True),
     _Measure("truncated", "Truncated completions", "Share of completions that ran into the token limit.", True),
 )  # fmt: skip
@@ -94,7 +94,7 @@ def charts_of(runs: Sequence[Run], digests: Sequence[Mapping[str, Digest]]) -> l
         _chart(m, [(n, a, thin(_measured(runs[n].agents[a].train, m.key), most)) for n, a in agents])
         for m in _TRAINING
     ]
-    spread = [(n, a, thin(_relative(digests[n][a].spread), most)) for n, a in agents if a in digests[n]]
+    spread = [(n, a, thin(_relative(_spread(runs[n], a, digests[n])), most)) for n, a in agents]
     charts.insert(5, _chart(_SPREAD, spread))
     return [chart for chart in charts if chart.series]
 
@@ -124,6 +124,16 @@ def _measured(lines: Sequence[Line], key: str) -> list[Point]:
         for line in lines
         if line.get(key) is not None
     ]
+
+
+def _spread(run: Run, agent: str, digests: Mapping[str, Digest]) -> list[tuple[int, float]]:
+    """From the completions or, where they were not logged, from the metrics."""
+    logged = [
+        (line["step"], line["reward_std"])
+        for line in run.agents[agent].train
+        if line.get("reward_std") is not None
+    ]
+    return digests[agent].spread if agent in digests and digests[agent].spread else logged
 
 
 def _relative(spread: Sequence[tuple[int, float]]) -> list[Point]:

@@ -17,7 +17,7 @@ from mmcorl.errors import MmcorlError
 HOST = "127.0.0.1"
 
 _POLL_SECONDS = 5.0
-_REST = 10.0  # times what the last page took: the machine is there to train
+_REST = 5.0  # times what the last page took: the machine is there to train
 
 
 class LivePage:

@@ -7,7 +7,7 @@ from mmcorl.cohort.topology import supervisors
 from mmcorl.config import Config
 from mmcorl.training.metrics import Line
 
-_SUPERVISED = ("peer_vote", "incorrect")
+_BY_VOTES = ("peer_vote", "self_vote", "twin_vote", "teacher_vote", "incorrect")
 
 RULES = {
     "peer_vote": "A completion is rewarded for agreeing with the supervising vote",
@@ -20,7 +20,7 @@ RULES = {
     "gold": "A completion is rewarded for agreeing with the labelled answer",
     "random": "A completion is rewarded at random, as a control",
     "format_only": "A completion is rewarded for stating an answer at all, as a control",
-    "incorrect": "A completion is rewarded for disagreeing with the supervising vote, as a control",
+    "incorrect": "A completion is rewarded for agreeing with what its own agent answers second most often, as a control",
 }
 """What each `reward.rule` rewards."""
 
@@ -34,7 +34,7 @@ _SHORT = {
     "gold": "gold reward",
     "random": "random reward",
     "format_only": "format reward",
-    "incorrect": "reversed reward",
+    "incorrect": "runner-up reward",
 }
 _TOPOLOGIES = {"ring": "the peer's votes", "peers": "the peers' votes", "all": "everybody's votes"}
 
@@ -62,7 +62,7 @@ def describe(config: Config) -> list[str]:
         f"at most {counted(rollouts.max_tokens, 'token')}, and its answers are put to a vote.",
         f"{RULES[config.reward.rule]}.{_supervision(config)}",
     ]
-    if config.reward.rule in (*_SUPERVISED, "self_vote", "twin_vote", "teacher_vote"):
+    if config.reward.rule in _BY_VOTES:
         least = (
             f"needs {config.cohort.threshold:.0%} of the readable answers" if config.cohort.threshold else ""
         )
@@ -116,9 +116,9 @@ def alarms(run: Run) -> list[str]:
 
 
 def alarm_text(line: Line) -> str:
-    """The alarm's own words; for one without, all that it holds."""
-    if isinstance(line.get("message"), str):
-        return line["message"]
+    """What is wrong and what to change; for a line without these, all that it holds."""
+    if isinstance(line.get("what"), str):
+        return ": ".join(part for part in (line["what"], line.get("advice")) if part)
     return ", ".join(f"{key} {value}" for key, value in line.items() if key not in ("kind", "step"))
 
 
@@ -137,7 +137,7 @@ def _agent(config: Config, name: str) -> str:
 
 
 def _supervision(config: Config) -> str:
-    if config.reward.rule not in _SUPERVISED:
+    if config.reward.rule != "peer_vote":
         return ""
     names, topology = list(config.agents), config.cohort.topology
     if topology == "self":

@@ -23,7 +23,8 @@ def ann_of(path):
 def test_samples_are_spread_over_a_step_and_everything_is_counted(make_run):
     file, config = ann_of(make_run())
     found = digest(file, config, steps={1, 3}, per_step=2)
-    assert list(found.samples) == [(step, f"count-1-{place}") for step in (1, 3) for place in (0, 3)]
+    kept = [(group.step, group.problem) for group in found.samples]
+    assert kept == [(step, f"count-1-{place}") for step in (1, 3) for place in (0, 3)]
     assert (found.count, len(found.votes), {vote.answer for vote in found.votes}) == (48, 12, {"3"})
     assert found.spread == [(step, pytest.approx(0.5)) for step in (1, 2, 3)]
 
@@ -31,7 +32,7 @@ def test_samples_are_spread_over_a_step_and_everything_is_counted(make_run):
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
 def test_advantages_that_were_not_logged_are_those_of_training(make_run, scale):
     file, config = ann_of(make_run(loss={"scale": scale}))
-    [group] = digest(file, config, steps={2}, per_step=1).samples.values()
+    [group] = digest(file, config, steps={2}, per_step=1).samples
     rewards = torch.tensor([[0.0, 0.0, 1.0, 0.0]] * 4)
     assert group.advantages == pytest.approx(
         group_advantages(rewards, torch.ones(4).bool(), scale)[0].tolist()
@@ -41,7 +42,7 @@ def test_advantages_that_were_not_logged_are_those_of_training(make_run, scale):
 def test_logged_advantages_are_shown_as_they_are(make_run):
     file, config = ann_of(make_run())
     rewrite(file, lambda line: line | {"advantage": 7.0})
-    [group] = digest(file, config, steps={2}, per_step=1).samples.values()
+    [group] = digest(file, config, steps={2}, per_step=1).samples
     assert group.advantages == [7.0] * 4
 
 
@@ -50,7 +51,7 @@ def test_groups_without_a_label_have_no_spread_and_no_advantage(make_run):
     rewrite(file, lambda line: line | {"reward": None, "vote": None})
     found = digest(file, config, steps={1}, per_step=1)
     assert found.spread == []
-    assert next(iter(found.samples.values())).advantages == [0.0] * 4
+    assert found.samples[0].advantages == [0.0] * 4
 
 
 def test_a_torn_last_step_is_read_as_far_as_it_goes(make_run):
@@ -58,7 +59,7 @@ def test_a_torn_last_step_is_read_as_far_as_it_goes(make_run):
     file.write_bytes(file.read_bytes()[:-200])
     found = digest(file, config, steps={3}, per_step=4)
     assert found.count < 48
-    assert all(group.advantages is None for group in found.samples.values()), "the group's mean is not known"
+    assert all(group.advantages is None for group in found.samples), "the group's mean is not known"
     assert list(stream_lines(file)) == read_lines(file)
 
 
@@ -80,3 +81,20 @@ def test_no_file_is_no_completions(make_run, tmp_path):
 )
 def test_evenly_keeps_the_first_and_the_last(length, count, chosen):
     assert evenly(range(length), count) == chosen
+
+
+def test_a_problem_is_kept_with_all_the_roles_it_was_answered_in(make_run):
+    file, config = ann_of(make_run())
+    lines = read_lines(file)
+    told = [
+        line | {"role": role, "own_vote": vote}
+        for role, vote in (("solver", "3"), ("judge", "9"))
+        for line in lines[:16]
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in told))
+    found = digest(file, config, steps={1}, per_step=1)
+    assert [(group.problem, group.role, group.advantages) for group in found.samples] == [
+        ("count-1-0", "solver", None),
+        ("count-1-0", "judge", None),
+    ], "how roles are scaled does not follow from the rewards"
+    assert {vote.answer for vote in found.votes} == {"3"}, "the vote is that of the first role"

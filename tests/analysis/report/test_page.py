@@ -34,7 +34,7 @@ def page_of(*paths):
 
 
 def test_the_page_shows_all_parts_of_a_run_and_asks_the_network_for_nothing(make_run):
-    page = as_html(read_report([make_run(alarms=[{"step": 2, "message": "too hot"}])]))
+    page = as_html(read_report([make_run(alarms=[{"step": 2, "what": "too hot"}])]))
     found = Elements(page)
     assert found.count("article") == 12, "all four problems of all three steps"
     assert found.count("input", type="checkbox") == 2
@@ -64,7 +64,7 @@ def test_every_chart_has_a_text_alternative_and_no_id_comes_twice(make_run):
 
 
 def test_what_a_completion_holds_is_shown_and_never_run(make_run):
-    found = page_of(make_run(text=HOSTILE, alarms=[{"step": 1, "message": HOSTILE}]))
+    found = page_of(make_run(text=HOSTILE, alarms=[{"step": 1, "what": HOSTILE}]))
     assert found.count("script") == 1 and found.count("img", src="x") == 0
     assert "</script><script>alert(1)</script>" in found.text and "{{ 7 * 7 }}" in found.text
 
@@ -129,7 +129,7 @@ def test_a_page_without_a_server_asks_none_and_its_script_is_the_only_one_allowe
 
 
 def test_markdown_escapes_what_would_break_its_tables(make_run):
-    text = as_markdown(read_report([make_run(alarms=[{"step": 1, "message": "a|b <b>\n# c"}])]))
+    text = as_markdown(read_report([make_run(alarms=[{"step": 1, "what": "a|b <b>\n# c"}])]))
     assert "a\\|b \\<b\\> \\# c" in text
     assert "| pair | Co-RL: the peer's votes | ann | 50.0 | 80.0 \\[80.0, 80.0\\] |" in text
 

@@ -21,12 +21,12 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(make_run, tmp_path):
 
 
 def test_lines_are_sorted_by_kind_and_a_kind_not_known_is_passed_over(make_run):
-    path = make_run(alarms=[{"step": 2, "message": "hot"}])
+    path = make_run(alarms=[{"step": 2, "what": "hot"}])
     with (path / "agents" / "ann" / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "weather", "step": 3}\n{"kind": "train", "st')
     [run] = read_runs([path])
     ann = run.agents["ann"]
-    assert (ann.steps, len(ann.evaluations), [line["message"] for line in ann.alarms]) == (
+    assert (ann.steps, len(ann.evaluations), [line["what"] for line in ann.alarms]) == (
         [1, 2, 3],
         4,
         ["hot"],

@@ -47,3 +47,13 @@ def test_long_lines_become_means_of_neighbours():
 def test_phases_are_means_over_steps(make_run):
     [run] = read_runs([make_run()])
     assert phase_seconds(run, "ann") == {"rollout": 1.0, "update": 2.0}
+
+
+def test_without_completions_the_spread_comes_from_the_metrics(make_run):
+    path = make_run()
+    with (path / "agents" / "ann" / "metrics.jsonl").open("a") as file:
+        file.write(
+            '{"kind": "train", "step": 4, "reward_std": 0.4}\n{"kind": "train", "step": 5, "reward_std": 0.1}\n'
+        )
+    chart = chart_of(read_runs([path]), "spread", [{"ann": Digest(), "bob": Digest()}])
+    assert [[p.value for p in s.points] for s in chart.series] == [pytest.approx([1, 0.25])]

@@ -56,11 +56,15 @@ def test_how_far_a_run_came(make_run, steps, code, words):
 
 def test_alarms_are_told_in_their_own_words_or_with_all_they_hold(make_run):
     [run] = read_runs(
-        [make_run(alarms=[{"step": 3, "message": "hot"}, {"step": 1, "name": "cold", "value": 2}])]
+        [
+            make_run(
+                alarms=[{"step": 3, "what": "hot", "advice": "cool"}, {"step": 1, "name": "cold", "value": 2}]
+            )
+        ]
     )
     assert alarms(run) == [
         "ann, step 1: name cold, value 2",
         "bob, step 1: name cold, value 2",
-        "ann, step 3: hot",
-        "bob, step 3: hot",
+        "ann, step 3: hot: cool",
+        "bob, step 3: hot: cool",
     ]

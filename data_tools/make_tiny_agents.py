@@ -50,6 +50,8 @@ LESSONS = {
     "internvl": Lesson("internvl", ("red", "blue", "green")),
     # The control: the weak colours of qwen2_5_vl in another architecture. The two cannot help each other.
     "internvl_same": Lesson("internvl", ("yellow", "purple", "orange"), seed=1),
+    # The other control: the architecture of qwen2_5_vl with the weak colours of internvl.
+    "qwen2_5_vl_other": Lesson("qwen2_5_vl", ("red", "blue", "green"), seed=1),
     # The third of a ring. Its slips differ from everyone's, so its wrong votes reward nobody and do no harm.
     "gemma3": Lesson("gemma3", ("green", "purple"), slip=2),
 }

@@ -16,6 +16,7 @@ WEAK = {
     "qwen2_5_vl": {"yellow", "purple", "orange"},
     "internvl": {"red", "blue", "green"},
     "internvl_same": {"yellow", "purple", "orange"},
+    "qwen2_5_vl_other": {"red", "blue", "green"},
     "gemma3": {"green", "purple"},
 }
 

@@ -117,6 +117,51 @@ def test_several_updates_clip_against_the_policy_that_sampled(rolled):
     assert two["ratio"] != pytest.approx(1.0, abs=1e-4)
 
 
+def observed_by(agent, rollouts, batch_tokens=10**6):
+    learner = Learner(agent, World(), LossConfig(), OPTIMIZER, total_updates=4, batch_tokens=batch_tokens)
+    return learner.observe(rollouts, ["entropy", "self_certainty"])
+
+
+def test_statistics_belong_to_their_completions_however_the_batch_is_cut(rolled):
+    agent, rollouts, _ = rolled
+    whole, cut = observed_by(agent, rollouts), observed_by(agent, rollouts, batch_tokens=1)
+    for name in ("logprob", "entropy", "self_certainty"):
+        for rollout, row, other in zip(rollouts, whole[name], cut[name], strict=True):
+            for completion, values, others in zip(rollout.completions, row, other, strict=True):
+                assert len(values) == len(completion.token_ids)
+                assert torch.allclose(values, others, atol=1e-4)
+                if name == "logprob":
+                    assert torch.allclose(values, torch.tensor(completion.logprobs), atol=1e-4)
+
+
+def test_several_updates_take_the_old_logprobs_from_the_statistics(rolled, monkeypatch):
+    """The same update as without them, and no forward of its own for what is known already."""
+    agent, rollouts, advantages = rolled
+    observed = observed_by(agent, rollouts)
+    before = copy.deepcopy(agent.model.state_dict())
+    results = []
+    for known in (None, observed):
+        learner = Learner(
+            agent, World(), LossConfig(updates_per_rollout=2), OPTIMIZER, total_updates=4, batch_tokens=10**6
+        )
+        calls = []
+        monkeypatch.setattr(
+            learner,
+            "_logprobs",
+            lambda *a, f=Learner._logprobs, self=learner, n=calls: n.append(1) or f(self, *a),
+        )
+        results.append((learner.learn(rollouts, advantages, weights_of(rollouts), 0, known), len(calls)))
+        agent.model.load_state_dict(before)
+    (fresh, forwards), (reused, fewer) = results
+    assert reused == pytest.approx(fresh, rel=1e-3, abs=1e-5)
+    assert (forwards, fewer) == (4, 2)
+
+
+def test_no_rollouts_have_no_statistics(rolled):
+    agent, _, _ = rolled
+    assert observed_by(agent, []) == {"logprob": [], "entropy": [], "self_certainty": []}
+
+
 def test_a_reference_pulls_back_where_there_is_no_advantage(rolled, tiny_agent):
     agent, rollouts, advantages = rolled
     reference = tiny_agent("qwen2_5_vl").policy

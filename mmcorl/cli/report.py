@@ -47,7 +47,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _write(options: argparse.Namespace) -> int:
-    from mmcorl.analysis.report.page import as_html, as_markdown, as_png, read_report
+    from mmcorl.analysis.report.page import as_html, as_markdown, as_png
+    from mmcorl.analysis.report.reading import read_report
     from mmcorl.files import writing
 
     report = read_report(options.runs, with_samples=options.format == "html")

@@ -16,7 +16,7 @@ OUTCOMES: tuple[Outcome, ...] = ("both", "first", "second", "neither")
 
 _MOST_PAIRS = 3
 _MOST_SPANS = 20
-_MOST_VOTES = 4000
+_MOST_VOTES = 2000
 
 
 @dataclass(frozen=True)

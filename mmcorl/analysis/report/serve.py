@@ -10,7 +10,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from mmcorl.analysis.report.page import as_html, read_report
+from mmcorl.analysis.report.page import as_html
+from mmcorl.analysis.report.reading import read_report
 from mmcorl.analysis.report.runs import find_runs
 from mmcorl.errors import MmcorlError
 

@@ -4,7 +4,8 @@ import shutil
 
 import pytest
 
-from mmcorl.analysis.report.page import as_html, read_report
+from mmcorl.analysis.report.page import as_html
+from mmcorl.analysis.report.reading import read_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 

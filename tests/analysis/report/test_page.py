@@ -6,7 +6,8 @@ from html.parser import HTMLParser
 import pytest
 from PIL import Image
 
-from mmcorl.analysis.report.page import as_html, as_markdown, as_png, read_report
+from mmcorl.analysis.report.page import as_html, as_markdown, as_png
+from mmcorl.analysis.report.reading import read_report
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> {{{{ 7 * 7 }}}} <answer>{}</answer>"
 

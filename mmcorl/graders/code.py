@@ -19,8 +19,13 @@ from mmcorl.sandbox import Limits, Outcome, Program, ProgramSpec, Sandbox
 from mmcorl.sandbox.unit_tests import UnitTests, called_name, read_tests
 from mmcorl.sandbox.values import bounded
 
-# A function that gives back recorded outputs. It is told them by calling it once for every case.
+# A function that gives back recorded outputs. It is told them by calling it once for every case. They are read as literals,
+# since the texts come from programs and peers: an object that is equal to everything would pass any test.
 _STAND_IN = """
+import ast as _ast
+class _Floats(_ast.NodeTransformer):
+    def visit_Name(self, node):
+        return _ast.Constant(float(node.id)) if node.id in ("nan", "inf") else node
 class _Unrecorded(BaseException): pass
 _given, _told = {{}}, None
 def _give(*inputs):
@@ -29,7 +34,7 @@ def _give(*inputs):
     elif repr(inputs) not in _given:
         raise _Unrecorded
     else:
-        return eval(_given[repr(inputs)], {{"nan": float("nan"), "inf": float("inf")}})
+        return _ast.literal_eval(_Floats().visit(_ast.parse(_given[repr(inputs)], mode="eval")))
 {definition}
 for _case, _told in {recorded!r}:
     eval(_case)

@@ -22,7 +22,7 @@ import stat
 import struct
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from mmcorl.sandbox import syscalls
@@ -50,20 +50,17 @@ class Walls:
         self._missing: list[str] = []
         self._ruleset: int | None = None
         self._filter: ctypes.Array[ctypes.c_char] | None = None
-        with self._part("Landlock (Linux 5.13 or newer, with Landlock among its security modules)"):
+        try:
             self._ruleset = _landlock_ruleset(scratch)
+        except OSError as error:
+            self._missing.append(
+                f"Landlock (Linux 5.13 or newer, with Landlock among its security modules): {error.strerror}"
+            )
         machine = platform.machine()
         if machine in syscalls.MACHINES:
             self._filter = ctypes.create_string_buffer(syscalls.filter_program(machine))
         else:
             self._missing.append(f"seccomp (known for {' and '.join(syscalls.MACHINES)}, not for {machine})")
-
-    @contextlib.contextmanager
-    def _part(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            self._missing.append(f"{name}: {error.strerror}")
 
     def raise_all(self, parent: int) -> None:
         """Put this process, a fresh child of `parent` with one thread, behind the walls. There is no way back.
@@ -74,14 +71,14 @@ class Walls:
         with contextlib.suppress(OSError):  # some containers hide it; the memory limit holds all the same
             Path("/proc/self/oom_score_adj").write_text("1000")
         _limit_resources(self._limits)
-        steps: list[Callable[[], object]] = [_drop_capabilities, lambda: _prctl(_PR_SET_NO_NEW_PRIVS, 1)]
-        steps.append(lambda: _prctl(_PR_SET_DUMPABLE, 0))
-        steps.append(lambda: _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL))
-        if self._ruleset is not None:
-            steps.append(lambda: _check(_libc.syscall(_LANDLOCK_RESTRICT_SELF, self._ruleset, 0)))
-        if self._filter is not None:
-            steps.append(self._filter_system_calls)
-        for step in steps:
+        for step in (
+            _drop_capabilities,
+            lambda: _prctl(_PR_SET_NO_NEW_PRIVS, 1),
+            lambda: _prctl(_PR_SET_DUMPABLE, 0),
+            lambda: _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),
+            self._restrict_files,
+            self._filter_system_calls,
+        ):
             try:
                 step()
             except OSError:
@@ -90,8 +87,13 @@ class Walls:
         if os.getppid() != parent:  # it died before the death signal was asked for
             os._exit(1)
 
+    def _restrict_files(self) -> None:
+        if self._ruleset is not None:
+            _check(_libc.syscall(_LANDLOCK_RESTRICT_SELF, self._ruleset, 0))
+
     def _filter_system_calls(self) -> None:
-        assert self._filter is not None
+        if self._filter is None:
+            return
         count = len(self._filter) // 8
         fprog = struct.pack("HxxxxxxP", count, ctypes.addressof(self._filter))
         _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.create_string_buffer(fprog))
@@ -155,9 +157,10 @@ def _limit_resources(limits: Limits) -> None:
 
 
 def _drop_capabilities() -> None:
-    header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION_3, 0))
-    nothing = ctypes.create_string_buffer(24)
-    _check(_libc.syscall(_CAPSET[platform.machine()], header, nothing))
+    if (call := _CAPSET.get(platform.machine())) is not None:  # elsewhere `missing` has spoken already
+        header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION_3, 0))
+        nothing = ctypes.create_string_buffer(24)
+        _check(_libc.syscall(call, header, nothing))
 
 
 def _landlock_ruleset(scratch: Path) -> int:

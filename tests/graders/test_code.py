@@ -65,6 +65,7 @@ def test_outputs_are_judged_apart_from_the_program(sandbox):
         "no list",
         "[1, 2]",
         '["__import__(\'os\')._exit(0)", "-1"]',
+        "[\"type('A', (), {'__eq__': lambda *_: True})()\", \"-1\"]",
     ):
         assert not verdict(wrong)
     always_equal = "class A:\n    def __eq__(self, other): return True\ndef largest(xs): return A()"

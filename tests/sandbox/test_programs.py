@@ -149,6 +149,17 @@ def test_a_wall_that_does_not_rise_is_found(tmp_path, monkeypatch):
     assert len(walls.Walls(tmp_path, Limits()).missing()) == 2
 
 
+def test_unprotected_leaves_out_only_what_is_missing(tmp_path, monkeypatch):
+    limits = Limits(unprotected=True)
+    assert run_programs([Program(DOUBLE, ("double(4)",))], limits) == [[Outcome("ok", "8")]]
+    monkeypatch.setattr(walls.platform, "machine", lambda: "mips")
+    there = walls.Walls(tmp_path, limits)
+    monkeypatch.setattr(there, "_missing", [])
+    holes = there.missing()  # Landlock still stands
+    assert "starting a process is not prevented" in holes
+    assert "reading other files is not prevented" not in holes
+
+
 def test_a_wall_with_a_hole_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(walls.Walls, "_filter_system_calls", lambda self: None)
     assert "starting a process is not prevented" in walls.Walls(tmp_path, Limits()).missing()

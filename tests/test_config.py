@@ -129,3 +129,47 @@ def test_a_run_is_named_like_one_folder(name: str):
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
 def test_numbers_are_finite(value: float):
     assert "finite number" in complaint(optimizer={"clip_norm": value})
+
+
+FROZEN = {**TWO, "b": {"model": "m", "frozen": True}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({"rollouts": {"votes": 4, "per_problem": 8}}, ["rollouts.votes=4 is below", "to 8 or more"]),
+        ({"reward": {"rule": "twin_vote"}}, ["reward.rule=twin_vote needs data.twin"]),
+        (
+            {"agents": {**TWO, "b": {"model": "m", "wording": "twin"}}},
+            ["agents.b.wording=twin needs data.twin"],
+        ),
+        (
+            {
+                "agents": {**TWO, "b": {"model": "m", "wording": "twin"}},
+                "reward": {"rule": "twin_vote"},
+                "data": {"train": {"path": "p"}, "twin": "t"},
+            },
+            ["leave agents.b.wording=original"],
+        ),
+        ({"reward": {"unparsed": -7.0}}, ["reward.unparsed is for the rules entropy and self_certainty"]),
+        (
+            {"agents": {**TWO, "b": {"model": "m", "endpoint": "http://h/v1"}}},
+            ["set agents.b.frozen=true and agents.b.ranks=1"],
+        ),
+        ({"agents": {**TWO, "b": {"model": "m", "api_key_env": "K"}}}, ["set agents.b.endpoint=URL"]),
+        (
+            {"agents": {"b": FROZEN["b"]}, "cohort": {"topology": "self"}},
+            ["set agents.b.frozen=false", "topology=self"],
+        ),
+        ({"agents": FROZEN, "cohort": {"topology": "self"}}, ["the frozen b would vote for nobody"]),
+    ],
+)
+def test_what_methods_ask_of_other_settings(changes: dict[str, Any], parts: list[str]):
+    message = complaint(**changes)
+    assert all(part in message for part in parts), message
+
+
+def test_a_judge_and_twins_may_be_set():
+    judge = {"model": "m", "frozen": True, "endpoint": "https://host/v1", "api_key_env": "K"}
+    assert config(agents={**TWO, "judge": judge}).agents["judge"].frozen
+    assert config(data={"train": {"path": "p"}, "twin": "t"}, reward={"rule": "twin_vote"}).data.twin == "t"

@@ -10,6 +10,7 @@ from typing import Literal
 MAX_BOXES = 100  # that make one list
 MAX_UNOPENED = 300  # characters before a closing tag that was never opened
 MAX_LINE = 300  # characters of a line that is nothing but an answer
+READ = 200_000  # characters from the end in which anything is looked for
 TAIL = 20_000  # characters from the end in which phrases and numbers are looked for
 
 
@@ -97,7 +98,7 @@ _NUMBER = re.compile(
 )
 _LABEL = re.compile(r"\W*([A-Za-z])[).:．、]")
 _SHORT_ANSWER = re.compile(
-    r"\W*(?:[A-Ja-j](?:[)\].:,*]|$)|(?:yes|no|true|false)\b|(?:[^\s]+\s*){1,5}$)", re.IGNORECASE
+    r"\W*(?:[A-Ja-j](?:[)\].:,*]|$)|(?:yes|no|true|false)\b|\S+(?:\s+\S+){0,4}\s*$)", re.IGNORECASE
 )
 _COUNTED = re.compile(
     r"""\bthere\s+(?:is|are|were)\s+(?:a\s+total\s+of\s+|exactly\s+|only\s+)?
@@ -113,7 +114,7 @@ def statements(text: str, extraction: Extraction) -> Iterator[Statement]:
     search: the completion was cut off in its answer.
     Linear in the length of the text.
     """
-    text = _SPECIAL.sub("", without_thinking(text))
+    text = _SPECIAL.sub("", without_thinking(text)[-READ:])
     if extraction.answer_tag and (tagged := last_tag(text)) is not None:
         if not tagged:
             return

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from PIL import Image
 
 from mmcorl.cli.data import main
 from mmcorl.data.storage import read_header, read_problems
+
+FIXTURES = Path(__file__).parents[1] / "data" / "fixtures"
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -69,6 +72,79 @@ def test_check_fails_where_rows_are_refused(tmp_path: Path, capsys: pytest.Captu
     assert main(["check", str(path), "--columns.question=prompt"]) == 1
     assert "choices are not a list of strings" in capsys.readouterr().out
     assert main(["check", str(path), "--columns.question=prompt", "--columns.choices=null"]) == 0
+
+
+def test_a_public_source_is_prepared_checked_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    copy, out = str(FIXTURES / "mmk12" / "k12_sample.jsonl"), tmp_path / "out"
+    assert main(["prepare", "mmk12", str(out), "--path", copy]) == 0
+    assert capsys.readouterr().out == f"wrote 6 problems to {out}\n"
+    assert read_header(out).count == 6
+
+    assert main(["check", str(out)]) == 0
+    table = capsys.readouterr().out
+    assert "gold that no grader reads                1   16.7%" in table
+    assert "prompt tokens" not in table
+    assert main(["check", "mmk12", "--path", copy, "--against", str(out)]) == 1
+    assert "question and image                       6  100.0%" in capsys.readouterr().out
+
+    page = tmp_path / "page.png"
+    assert main(["show", "mmk12", "--path", copy, "--row", "2", "--out", str(page)]) == 0
+    assert Image.open(page).format == "PNG"
+
+
+def test_dropped_rows_are_told_by_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    copy = str(FIXTURES / "math500.jsonl")
+    assert main(["prepare", "math-level345", str(tmp_path / "out"), "--path", copy]) == 0
+    assert "wrote 1 problems" in (told := capsys.readouterr().out)
+    assert "dropped 7: left out by level" in told
+    assert main(["check", "math-level345", "--path", copy]) == 0  # left out on purpose
+    assert "left out by level                          7   87.5%" in capsys.readouterr().out
+
+
+def test_prompt_lengths_of_a_model(
+    tmp_path: Path, tiny_folder: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+):
+    copy, model = str(FIXTURES / "geometry3k" / "hf_style.jsonl"), str(tiny_folder("qwen2_5_vl"))
+
+    def longest(*arguments: str) -> int:
+        assert main(["check", "geometry3k", "--path", copy, "--model", model, *arguments]) == 0
+        table = capsys.readouterr().out
+        return int(table.partition("longest")[2].split()[0])
+
+    run = tmp_path / "run.yaml"
+    run.write_text(
+        f"agents: {{a: {{model: {model}}}}}\ncohort: {{topology: self}}\ndata: {{train: {{scenes: {{}}}}}}\n"
+    )
+    config = run.read_text()
+    whole = longest("--config", str(run))
+    assert whole == longest()
+    run.write_text(config + "images: {max_pixels: 10000}\n")
+    assert longest("--config", str(run)) < whole
+
+
+def test_a_test_set_by_name(capsys: pytest.CaptureFixture[str]):
+    copy = str(FIXTURES / "gsm8k_test.jsonl")
+    assert main(["check", "gsm8k", "--path", copy, "--against", f"gsm8k={copy}"]) == 1
+    assert "question, of text problems               6  100.0%" in capsys.readouterr().out
+
+
+def test_mistakes_of_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    out, copy = str(tmp_path / "out"), str(FIXTURES / "gsm8k_test.jsonl")
+    assert "is no public source; the nearest is gsm8k" in fails(
+        capsys, "prepare", "gsm9k", out, "--path", copy
+    )
+    assert "--source=comas is not on the hub; set --path" in fails(capsys, "prepare", "comas", out)
+    assert "knows its columns" in fails(
+        capsys, "prepare", "gsm8k", out, "--path", copy, "--columns.answer=gold"
+    )
+    assert "--workers=0 must be at least 1" in fails(
+        capsys, "prepare", "gsm8k", out, "--path", copy, "--workers", "0"
+    )
+    assert "name their --model too" in fails(capsys, "check", "gsm8k", "--path", copy, "--config", "run.yaml")
+    assert "there is no benchmark 'none'" in fails(
+        capsys, "check", "gsm8k", "--path", copy, "--against", "none"
+    )
+    assert not list(tmp_path.iterdir())
 
 
 def test_mistakes_end_in_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -1,4 +1,4 @@
-"""Exchange: carries ballots between agents that share nothing else."""
+"""Exchange: carries ballots, and in an interaction texts, between agents that share nothing else."""
 
 from __future__ import annotations
 
@@ -16,10 +16,20 @@ from torch.distributed import PrefixStore, Store
 from mmcorl.cohort.aside import aside
 from mmcorl.cohort.ballots import Ballot
 from mmcorl.cohort.heartbeat import Heartbeat, first_line
-from mmcorl.cohort.messages import Greeting, Message, problem_hash, require_same_start, require_same_step
+from mmcorl.cohort.messages import (
+    LONGEST_TEXT,
+    Greeting,
+    Message,
+    Texts,
+    problem_hash,
+    require_same_phase,
+    require_same_start,
+    require_same_step,
+)
+from mmcorl.cohort.parcels import collect, post
 from mmcorl.errors import CohortMismatch, PeerLost
 
-T = TypeVar("T", Greeting, Message)
+T = TypeVar("T", Greeting, Message, Texts)
 
 logger = logging.getLogger(__name__)
 
@@ -102,6 +112,22 @@ class Exchange:
         require_same_step(messages)
         return {message.agent: message for message in messages}
 
+    def gather_texts(
+        self, step: int, phase: str, problem_ids: Sequence[str], texts: Sequence[Sequence[str]]
+    ) -> dict[str, Texts]:
+        """Post this agent's texts of one phase of a step and wait for everybody's.
+
+        `texts` has a row for each of `problem_ids`, all of one length; a text beyond `LONGEST_TEXT` characters is cut
+        there, in what the sender itself gets too. Returns and raises as `gather`; a step may have any number of phases.
+        """
+        assert len(texts) == len(problem_ids)
+        hashes = tuple(problem_hash(problem_id) for problem_id in problem_ids)
+        rows = tuple(tuple(text[:LONGEST_TEXT] for text in row) for row in texts)
+        own = Texts(self._run, step, self._agent, phase, hashes, rows)
+        said = self._parsed(Texts.from_json, self._swap(own.to_json(), f"step {step}, {phase}"))
+        require_same_phase(said)
+        return {texts.agent: texts for texts in said}
+
     def close(self, why: str = "") -> None:
         """Leave, telling the peers `why` if not in good order, and end the heartbeat. Nobody is waited for."""
         self._heartbeat.close(why)
@@ -115,11 +141,9 @@ class Exchange:
         def post_and_collect() -> dict[str, bytes]:
             store = self._waiting_store
             for peer in self._peers:
-                store.set(f"{number}/{self._agent}/{peer}", text)
+                post(store, f"{number}/{self._agent}/{peer}", text)
             store.wait(list(incoming.values()), _PATIENCE)
-            received = {peer: store.get(key) for peer, key in incoming.items()}
-            for key in incoming.values():
-                store.delete_key(key)
+            received = {peer: collect(store, key) for peer, key in incoming.items()}
             self._heartbeat.rounds = number + 1
             return received
 

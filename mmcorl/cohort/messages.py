@@ -87,6 +87,56 @@ class Message:
                 raise ValueError("not a message")
 
 
+LONGEST_TEXT = 200_000
+"""Characters of one text that agents exchange; whoever sends cuts there, and nothing longer is read."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What one agent says in one phase of a step: for each problem the same number of texts, each at most
+    `LONGEST_TEXT` characters. `problems` is as in `Message`.
+    """
+
+    run: str
+    step: int
+    agent: str
+    phase: str
+    problems: tuple[str, ...]
+    texts: tuple[tuple[str, ...], ...]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: bytes | str) -> Texts:
+        """Read what `to_json` wrote; anything else raises ValueError."""
+        match _loads(text):
+            case {
+                "run": str(run),
+                "step": int(step),
+                "agent": str(agent),
+                "phase": str(phase),
+                "problems": list(problems),
+                "texts": list(rows),
+                **rest,
+            } if not rest and type(step) is int and all(isinstance(problem, str) for problem in problems):
+                if len(rows) != len(problems):
+                    raise ValueError(f"{len(rows)} rows of texts for {len(problems)} problems")
+                return Texts(run, step, agent, phase, tuple(problems), tuple(map(_row_of_texts, rows)))
+            case _:
+                raise ValueError(
+                    "not the texts of an interaction, which `interaction` sets for all agents alike"
+                )
+
+
+def _row_of_texts(row: object) -> tuple[str, ...]:
+    if not isinstance(row, list) or not all(isinstance(text, str) for text in row):
+        raise ValueError("not a row of texts")
+    if longest := max((len(text) for text in row if len(text) > LONGEST_TEXT), default=0):
+        raise ValueError(f"a text of {longest} characters, more than {LONGEST_TEXT}")
+    return tuple(row)
+
+
 def problem_hash(problem_id: str) -> str:
     """A short hash of a problem's id: 16 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(problem_id.encode()).hexdigest()[:16]
@@ -121,7 +171,7 @@ def require_same_start(greetings: Sequence[Greeting]) -> None:
             )
 
 
-def require_same_step(messages: Sequence[Message]) -> None:
+def require_same_step(messages: Sequence[Message] | Sequence[Texts]) -> None:
     """Raise CohortMismatch unless all messages are of the same run and step and of the same problems in order."""
     first, *others = messages
     for other in others:
@@ -144,6 +194,25 @@ def require_same_step(messages: Sequence[Message]) -> None:
                     f"{pair} disagree on problem {place} of step {step}; "
                     "give all agents the same data.train in the same order and the same run.seed"
                 )
+
+
+def require_same_phase(said: Sequence[Texts]) -> None:
+    """Raise CohortMismatch unless all texts are of the same phase of a step, and as many a problem."""
+    require_same_step(said)
+    first, *others = said
+    for other in others:
+        pair, step = f"agents {first.agent} and {other.agent}", first.step
+        if first.phase != other.phase:
+            raise CohortMismatch(
+                f"{pair} disagree on the phase of step {step}: {first.phase} and {other.phase}; "
+                "set `interaction` alike"
+            )
+        widths = [sorted({len(row) for row in texts.texts}) for texts in (first, other)]
+        if widths[0] != widths[1] or len(widths[0]) > 1:
+            raise CohortMismatch(
+                f"{pair} disagree on the number of texts a problem at step {step}: {widths[0]} and {widths[1]}; "
+                "set rollouts.per_problem alike"
+            )
 
 
 def _loads(text: bytes | str) -> object:

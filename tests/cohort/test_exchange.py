@@ -11,6 +11,7 @@ from torch.distributed import HashStore
 
 from mmcorl.cohort.ballots import Ballot
 from mmcorl.cohort.exchange import Exchange
+from mmcorl.cohort.messages import LONGEST_TEXT
 from mmcorl.cohort.store import open_store
 from mmcorl.errors import CohortMismatch, PeerLost
 from mmcorl.graders.answers import Answer
@@ -89,7 +90,77 @@ def test_all_stop_after_the_step_in_which_one_says_so():
     assert [result[0] for result in results] == [4, 4]
 
 
+def test_texts_of_every_agent_arrive_whole_and_long_ones_are_cut(store):
+    def speak(agent):
+        with seat(opened(store), agent, agents="abc") as exchange:
+            exchange.join("problems")
+            exchange.gather(1, ["p1", "p2"], [BALLOT, BALLOT])
+            rows = [[f"{agent} ünd \n\x00", ""], ["y" * (LONGEST_TEXT + 9), "\ud7ff"]]
+            first = exchange.gather_texts(1, "solutions", ["p1", "p2"], rows)
+            second = exchange.gather_texts(1, "scores", ["p1", "p2"], [["1"], [agent]])
+            return first, second
+
+    results = together(*(lambda agent=agent: speak(agent) for agent in "cab"))
+    assert all(result == results[0] for result in results)
+    first, second = results[0]
+    assert list(first) == ["a", "b", "c"] and first["b"].phase == "solutions"
+    assert first["b"].texts == (("b ünd \n\x00", ""), ("y" * LONGEST_TEXT, "\ud7ff"))
+    assert [texts.texts[1] for texts in second.values()] == [("a",), ("b",), ("c",)]
+
+
+def test_megabytes_of_texts_arrive(store):
+    rows = [[f"{i} {k} " + "w" * 20_000 for k in range(8)] for i in range(64)]
+
+    def speak(agent):
+        with seat(opened(store), agent) as exchange:
+            return exchange.gather_texts(1, "solutions", [str(i) for i in range(64)], rows)
+
+    for said in together(lambda: speak("a"), lambda: speak("b")):
+        assert [list(row) for row in said["b"].texts] == rows
+
+
 # Disagreements
+
+
+def test_agents_of_different_phases_find_out():
+    def speak(agent, phase):
+        with seat(store, agent) as exchange:
+            exchange.gather_texts(7, phase, ["p"], [["x"]])
+
+    store = HashStore()
+    for error in together(lambda: speak("a", "solutions"), lambda: speak("b", "scores")):
+        assert isinstance(error, CohortMismatch)
+        assert "disagree on the phase of step 7: solutions and scores" in str(error)
+
+
+def test_an_agent_without_the_interaction_is_blamed():
+    def vote():
+        with seat(store, "b") as exchange:
+            exchange.gather(1, ["p"], [BALLOT])
+
+    def speak():
+        with seat(store, "a") as exchange:
+            exchange.gather_texts(1, "solutions", ["p"], [["x"]])
+
+    store = HashStore()
+    error, _ = together(speak, vote)
+    assert isinstance(error, CohortMismatch)
+    assert "agent b sent" in str(error) and "`interaction`" in str(error)
+
+
+def test_an_agent_that_leaves_amid_the_phases_is_not_waited_for(store):
+    def leaver():
+        with seat(opened(store), "b", dead_after=2.0) as exchange:
+            exchange.gather_texts(1, "solutions", ["p"], [["x"]])
+
+    def speaker():
+        with seat(store[0], "a", dead_after=2.0) as exchange:
+            exchange.gather_texts(1, "solutions", ["p"], [["x"]])
+            exchange.gather_texts(1, "evaluations", ["p"], [["x"]])
+
+    lost, _ = together(speaker, leaver)
+    assert isinstance(lost, PeerLost)
+    assert str(lost) == "agent b has left the cohort; step 1, evaluations"
 
 
 @pytest.mark.parametrize(

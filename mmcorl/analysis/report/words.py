@@ -36,11 +36,23 @@ _SHORT = {
     "format_only": "format reward",
     "incorrect": "runner-up reward",
 }
+_INTERACTIONS = {
+    "comas": (
+        "CoMAS",
+        "Agents solve, evaluate each other's solutions and score them; the scores are the reward (CoMAS).",
+    ),
+    "maporl": (
+        "MAPoRL",
+        "Agents debate over several turns and are rewarded by the labelled answers (MAPoRL).",
+    ),
+}
 _TOPOLOGIES = {"ring": "the peer's votes", "peers": "the peers' votes", "all": "everybody's votes"}
 
 
 def method_name(config: Config) -> str:
     """The method in a few words, for tables and legends."""
+    if config.interaction is not None:
+        return _INTERACTIONS[config.interaction.kind][0]
     rule, topology = config.reward.rule, config.cohort.topology
     if rule == "peer_vote":
         return _SHORT["self_vote"] if topology == "self" else f"Co-RL: {_TOPOLOGIES[topology]}"
@@ -49,48 +61,7 @@ def method_name(config: Config) -> str:
 
 def describe(config: Config) -> list[str]:
     """The cohort and its method, a sentence or two each."""
-    rollouts, loss, optimizer = config.rollouts, config.loss, config.optimizer
-    agents = listed([f"{name} ({_agent(config, name)})" for name in config.agents])
-    count = len(config.agents)
-    sentences = [
-        f"{'One agent' if count == 1 else f'{count} agents'}: {agents}. "
-        "They share neither parameters nor gradients."
-        if count > 1
-        else f"One agent: {agents}.",
-        f"At every step each agent answers the same {counted(rollouts.problems_per_step, 'problem')}, each "
-        f"{counted(rollouts.votes or rollouts.per_problem, 'time')}, at temperature {rollouts.temperature:g} and with "
-        f"at most {counted(rollouts.max_tokens, 'token')}, and its answers are put to a vote.",
-        f"{RULES[config.reward.rule]}.{_supervision(config)}",
-    ]
-    if config.reward.rule in _BY_VOTES:
-        least = (
-            f"needs {config.cohort.threshold:.0%} of the readable answers" if config.cohort.threshold else ""
-        )
-        ties = (
-            "a tie elects the answer met first" if config.cohort.ties == "first" else "a tie elects nothing"
-        )
-        sentences.append(f"A vote {least or 'is a plurality'}; {ties}.")
-    scaled = {
-        "group": ", divided by the group's standard deviation",
-        "batch": ", divided by the batch's standard deviation",
-        "none": "",
-    }
-    sentences.append(
-        f"A completion's advantage is its reward less the mean of its group{scaled[loss.scale]}. "
-        f"Each agent learns by GRPO ({loss.kind} loss, AdamW, learning rate {optimizer.lr:g}, {optimizer.schedule} schedule, "
-        f"{counted(loss.updates_per_rollout, 'update')} a step"
-        f"{f', KL weight {loss.beta:g}' if loss.beta else ''}), {counted(config.run.steps, 'step')} in all, "
-        f"seed {config.run.seed}."
-    )
-    if config.data.eval is not None and config.evaluation.every:
-        samples = config.evaluation.samples
-        sentences.append(
-            f"Held-out problems are answered greedily{f' and {samples} times sampled' if samples else ''} before the "
-            f"first step, every {counted(config.evaluation.every, 'step')} and at the end."
-        )
-    else:
-        sentences.append("There is no held-out evaluation; what is shown is free of labels.")
-    return sentences
+    return [_cohort(config), _answering(config), *_reward(config), _learning(config), _evaluation(config)]
 
 
 def status(run: Run) -> str:
@@ -131,16 +102,66 @@ def listed(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
 
 
-def _agent(config: Config, name: str) -> str:
-    agent = config.agents[name]
-    return f"{agent.model}{', frozen' if agent.frozen else ''}"
+def _cohort(config: Config) -> str:
+    agents = [
+        f"{name} ({agent.model}{', frozen' if agent.frozen else ''})" for name, agent in config.agents.items()
+    ]
+    if len(agents) == 1:
+        return f"One agent: {agents[0]}."
+    return f"{len(agents)} agents: {listed(agents)}. They share neither parameters nor gradients."
+
+
+def _answering(config: Config) -> str:
+    rollouts = config.rollouts
+    times = counted(rollouts.votes or rollouts.per_problem, "time")
+    return (
+        f"At every step each agent answers the same {counted(rollouts.problems_per_step, 'problem')}, each {times}, at "
+        f"temperature {rollouts.temperature:g} and with at most {counted(rollouts.max_tokens, 'token')}."
+    )
+
+
+def _reward(config: Config) -> list[str]:
+    if config.interaction is not None:
+        return [_INTERACTIONS[config.interaction.kind][1]]
+    rule, cohort = config.reward.rule, config.cohort
+    sentences = [f"{RULES[rule]}."]
+    if rule == "peer_vote":
+        sentences[0] += f" {_supervision(config)}"
+    if rule in _BY_VOTES:
+        enough = (
+            f"needs {cohort.threshold:.0%} of the readable answers" if cohort.threshold else "is a plurality"
+        )
+        ties = "the answer met first" if cohort.ties == "first" else "nothing"
+        sentences.append(f"A vote {enough}; a tie elects {ties}.")
+    return sentences
 
 
 def _supervision(config: Config) -> str:
-    if config.reward.rule != "peer_vote":
-        return ""
     names, topology = list(config.agents), config.cohort.topology
     if topology == "self":
-        return " Every agent supervises itself (TTRL)."
+        return "Every agent supervises itself (TTRL)."
     pairs = [f"{listed(supervisors(names, topology, name))} for {name}" for name in names]
-    return f" The supervising vote is that of {listed(pairs)} (topology {topology})."
+    return f"The supervising vote is that of {listed(pairs)} (topology {topology})."
+
+
+def _learning(config: Config) -> str:
+    loss, optimizer = config.loss, config.optimizer
+    scaled = "" if loss.scale == "none" else f", divided by the {loss.scale}'s standard deviation"
+    penalty = f", KL weight {loss.beta:g}" if loss.beta else ""
+    return (
+        f"A completion's advantage is its reward less the mean of its group{scaled}. Each agent learns by GRPO "
+        f"({loss.kind} loss{penalty}, AdamW, learning rate {optimizer.lr:g}, {optimizer.schedule} schedule, "
+        f"{counted(loss.updates_per_rollout, 'update')} a step), {counted(config.run.steps, 'step')} in all, "
+        f"seed {config.run.seed}."
+    )
+
+
+def _evaluation(config: Config) -> str:
+    evaluation = config.evaluation
+    if config.data.eval is None or not evaluation.every:
+        return "There is no held-out evaluation."
+    sampled = f" and {counted(evaluation.samples, 'time')} sampled" if evaluation.samples else ""
+    return (
+        f"Held-out problems are answered greedily{sampled} before the first step, every "
+        f"{counted(evaluation.every, 'step')} and at the end."
+    )

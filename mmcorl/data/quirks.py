@@ -1,24 +1,21 @@
 """What public data sets do differently: small pure changes of a native row before its columns are read.
 
 A quirk is written as its name and then names of columns or values, so that declarations of sources are data:
-`("answer_tag", "solution")`. Each takes a row and gives a changed copy; none looks at
-another row, and none chooses how a problem is asked by its gold answer.
+`("answer_tag", "solution")`. Each gives the cells of a row that it changes; none looks at another row, and none chooses
+how a problem is asked by its gold answer.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mmcorl.data.bad_rows import LeftOut
 from mmcorl.data.options import place_images, split_question
+from mmcorl.graders.extract import last_box, last_tag
 
 Quirk = tuple[str, ...]
 Row = Mapping[str, Any]
-
-_TAG = re.compile(r"<answer>(.*?)(?:</answer>|$)", re.DOTALL | re.IGNORECASE)
-_BOX = "\\boxed{"
 
 
 def apply(quirks: Sequence[Quirk], row: Row) -> Row:
@@ -68,8 +65,8 @@ def answer_tag(row: Row, column: str, fallback: str = "") -> Row:
     text = row.get(column)
     if not isinstance(text, str):
         return {}
-    if tags := _TAG.findall(text):
-        return {column: tags[-1].strip()}
+    if gold := last_tag(text):
+        return {column: gold}
     return {column: row.get(fallback) if fallback else text.strip()}
 
 
@@ -84,15 +81,7 @@ def boxed(row: Row, column: str) -> Row:
     text = row.get(column)
     if not isinstance(text, str):
         return {}
-    start = text.rfind(_BOX)
-    if start < 0:
-        return {column: None}
-    depth = 1
-    for end in range(begin := start + len(_BOX), len(text)):
-        depth += {"{": 1, "}": -1}.get(text[end], 0)
-        if not depth:
-            return {column: text[begin:end].strip()}
-    return {column: None}
+    return {column: last_box(text) or None}
 
 
 def split_options(row: Row, question: str, choices: str) -> Row:

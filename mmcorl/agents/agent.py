@@ -103,6 +103,7 @@ class Agent:
         max_tokens: int,
         noise_key: tuple[int | str, ...] | None,
         temperature: float = 1.0,
+        top_p: float = 1.0,
     ) -> list[RolloutGroup]:
         """`samples` completions of each problem; with `noise_key` None, one greedy completion.
 
@@ -118,7 +119,7 @@ class Agent:
                 if noise_key is not None:
                     seeds = [noise_seed((*noise_key, problem.id)) for problem in part]
                 prompts = [self.encode(problem) for problem in part]
-                sampled = self.engine.sample(prompts, seeds, samples, max_tokens, temperature)
+                sampled = self.engine.sample(prompts, seeds, samples, max_tokens, temperature, top_p)
                 groups += [
                     RolloutGroup(problem, tuple(self._completion(problem, s) for s in row))
                     for problem, row in zip(part, sampled, strict=True)

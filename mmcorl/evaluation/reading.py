@@ -241,6 +241,10 @@ def _gold_and_order(
         case "first_option":
             place = 0
         case "after_hashes":
+            if "####" not in gold:
+                raise BadRow(
+                    "no #### before the answer", f"row {number} has the answer {gold!r}, without ####"
+                )
             gold = gold.rpartition("####")[2].strip()
         case _:
             pass

@@ -165,6 +165,7 @@ def _answer(
         max_tokens=sampling.max_tokens,
         noise_key=noise_key,
         temperature=sampling.temperature or 1.0,
+        top_p=sampling.top_p,
     )
     given = [
         (item, number, completion)

@@ -7,7 +7,7 @@ import torch
 
 from mmcorl.agents import contract
 from mmcorl.agents.agent import noise_seed, stop_ids
-from mmcorl.agents.engines.transformers import sampling_noise
+from mmcorl.agents.engines.transformers import nucleus, sampling_noise
 from mmcorl.config import RolloutsConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Problem
@@ -66,6 +66,27 @@ def test_first_tokens_follow_the_model_distribution(tiny_agent):
     error = (drawn - expected)[likely].abs()
     assert likely.sum() > 3
     assert (error < 5 * (expected * (1 - expected) / 4000)[likely].sqrt()).all()
+
+
+def test_the_nucleus_holds_the_most_probable_tokens_that_reach_its_share():
+    probabilities = torch.tensor([[0.1, 0.5, 0.15, 0.25], [0.25, 0.25, 0.25, 0.25]], dtype=torch.float64)
+    assert nucleus(probabilities, 0.75).tolist() == [[0, 0.5, 0, 0.25], [0.25, 0.25, 0.25, 0]]
+    assert nucleus(probabilities, 0.76).tolist() == [[0, 0.5, 0.15, 0.25], [0.25, 0.25, 0.25, 0.25]]
+    assert nucleus(probabilities, 0.01).tolist() == [[0, 0.5, 0, 0], [0.25, 0, 0, 0]]
+
+
+def test_nothing_outside_the_nucleus_is_drawn(tiny_agent):
+    agent = tiny_agent("qwen2")
+    problem = Problem("p", "What is 2 + 3?")
+    [group] = agent.rollout([problem], samples=500, max_tokens=1, noise_key=(0,), top_p=0.5)
+    with torch.no_grad():
+        logits = agent.model(input_ids=agent.encode(problem).ids[None]).logits[0, -1]
+    banned = torch.tensor(sorted(agent.backbone.placeholder_ids()), dtype=torch.long)
+    inside = nucleus(logits.index_fill(-1, banned, -torch.inf).double().softmax(-1)[None], 0.5)[0] > 0
+    drawn = {c.token_ids[0] for c in group.completions}
+    assert drawn <= set(inside.nonzero()[:, 0].tolist()) and 1 < len(drawn) < len(inside) / 2
+    [all_tokens] = agent.rollout([problem], samples=500, max_tokens=1, noise_key=(0,))
+    assert not {c.token_ids[0] for c in all_tokens.completions} <= drawn
 
 
 def test_log_probabilities_that_are_no_numbers_stop_the_run_with_the_problem(tiny_agent):

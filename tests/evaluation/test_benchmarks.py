@@ -226,6 +226,8 @@ def test_mistakes_are_named(read, grader, tmp_path):
     row = {"id": "1", "question": "?", "options": [], "answer": "1", "image": "images/1.jpg"}
     with pytest.raises(MmcorlError, match=r"images/1.jpg does not exist.*name a whole copy of mathvision"):
         read("mathvision", row)
+    with pytest.raises(MmcorlError, match=r"gsm8k: .* has the answer 'B', without ####"):
+        load_benchmark(load_declaration("gsm8k"), grader, FIXTURES / "mmlu.jsonl")
     with pytest.raises(MmcorlError, match="two rows have the id 1"):
         read("mathvision", *[row | {"image": "image.png"}] * 2)
     with pytest.raises(MmcorlError, match=r"holds no problem of this benchmark: .*has none"):

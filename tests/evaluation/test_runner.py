@@ -69,6 +69,13 @@ def test_models_draw_different_noise_and_the_seed_matters(tmp_path):
     assert first != [s["completion"] for s in samples(tmp_path / "seed")]
 
 
+def test_a_narrow_nucleus_draws_the_greedy_answer(tmp_path):
+    run(tmp_path / "narrow", samples=2, temperature=1.0, top_p=1e-9)
+    run(tmp_path / "greedy")
+    greedy = {s["problem"]: s["completion"] for s in samples(tmp_path / "greedy")}
+    assert all(s["completion"] == greedy[s["problem"]] for s in samples(tmp_path / "narrow"))
+
+
 def test_a_finished_run_loads_no_model(tmp_path):
     model = shutil.copytree(QWEN, tmp_path / "model")
     first = run(tmp_path / "out", {"a": model})

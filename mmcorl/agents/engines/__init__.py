@@ -41,10 +41,12 @@ class Engine(Protocol):
         samples: int,
         max_tokens: int,
         temperature: float,
+        top_p: float = 1.0,
     ) -> list[list[Sampled]]:
         """`samples` completions of each prompt, in order, with log-probabilities at `temperature`.
 
         The noise of a prompt's completions is a function of its seed, 64 bits as a signed number. Without seeds, one
-        greedy completion each.
+        greedy completion each. With `top_p` below 1, only the most probable tokens that together have that share are drawn;
+        log-probabilities stay those of all tokens, or are those of the drawn ones, as an engine has them.
         """
         ...

@@ -56,6 +56,7 @@ class TransformersEngine:
         samples: int,
         max_tokens: int,
         temperature: float,
+        top_p: float = 1.0,
     ) -> list[list[Sampled]]:
         """See `Engine.sample`. A prompt's completions do not depend on the prompts beside it."""
         results: dict[int, list[Sampled]] = {}
@@ -66,7 +67,9 @@ class TransformersEngine:
                 if seeds is not None:
                     uniform = torch.stack([sampling_noise(seeds[i], samples, max_tokens) for i in indices])
                 results |= zip(
-                    indices, self._sample_batch(batch, uniform, max_tokens, temperature), strict=True
+                    indices,
+                    self._sample_batch(batch, uniform, max_tokens, temperature, top_p),
+                    strict=True,
                 )
         return [results[i] for i in range(len(prompts))]
 
@@ -82,7 +85,7 @@ class TransformersEngine:
         return batches
 
     def _sample_batch(
-        self, batch: PromptBatch, uniform: Tensor | None, max_tokens: int, temperature: float
+        self, batch: PromptBatch, uniform: Tensor | None, max_tokens: int, temperature: float, top_p: float
     ) -> list[list[Sampled]]:
         """`uniform` (B, K, max_tokens), or None for greedy."""
         device = self.model.device
@@ -104,7 +107,7 @@ class TransformersEngine:
         noise = None if uniform is None else uniform.flatten(0, 1).to(device)
         for step in range(max_tokens):
             token, logprob = self._draw(
-                logits / temperature, None if noise is None else noise[state.live, step]
+                logits / temperature, None if noise is None else noise[state.live, step], top_p
             )
             keep = state.write(step, token, logprob, torch.isin(token, self.stop_ids))
             if step + 1 == max_tokens or not keep.any():
@@ -134,18 +137,26 @@ class TransformersEngine:
         )
         return output.logits[:, -1].float()
 
-    def _draw(self, scaled: Tensor, uniform: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _draw(self, scaled: Tensor, uniform: Tensor | None, top_p: float) -> tuple[Tensor, Tensor]:
         """A token for each row by inversion of the cumulative distribution, and its log-probability."""
         logprobs = scaled.index_fill(-1, self.banned, -torch.inf).log_softmax(-1)
         if uniform is None:
             token = logprobs.argmax(-1)
         else:
             # In double precision, and searched from the right, a token of probability zero cannot be drawn.
-            cumulative = logprobs.double().exp().cumsum(-1)
+            probabilities = logprobs.double().exp()
+            cumulative = (probabilities if top_p == 1 else nucleus(probabilities, top_p)).cumsum(-1)
             token = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)[:, 0]
             # Logits that are not numbers end past the vocabulary; the learner refuses their log-probabilities.
             token = token.clamp(max=scaled.shape[-1] - 1)
         return token, logprobs.gather(-1, token[:, None])[:, 0]
+
+
+def nucleus(probabilities: Tensor, top_p: float) -> Tensor:
+    """Probabilities (..., V) with all but the largest that together reach `top_p` set to zero (Holtzman et al. 2020)."""
+    ordered, order = probabilities.sort(dim=-1, descending=True, stable=True)
+    outside = ordered.cumsum(-1) - ordered >= top_p
+    return probabilities.masked_fill(torch.zeros_like(outside).scatter(-1, order, outside), 0.0)
 
 
 def sampling_noise(seed: int, samples: int, max_tokens: int) -> Tensor:

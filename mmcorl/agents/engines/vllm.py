@@ -60,15 +60,16 @@ class VLLMModel:
             options["mm_processor_kwargs"] = self.image_options
         if not torch.cuda.is_available():
             options["kv_cache_memory_bytes"] = _CPU_CACHE_BYTES
+            options["enable_chunked_prefill"] = False  # a half-read prompt would rewind its noise: CUDA only
             options["hf_overrides"] = self._untied()
         return options
 
-    def sampling(self, temperature: float, max_tokens: int) -> dict[str, Any]:
-        """The distribution to sample from: the policy's own. Temperature 0 is greedy."""
+    def sampling(self, temperature: float, max_tokens: int, top_p: float = 1.0) -> dict[str, Any]:
+        """The distribution to sample from: the policy's own, unless `top_p` is below 1. Temperature 0 is greedy."""
         return {
             "temperature": temperature,
             "max_tokens": max_tokens,
-            "top_p": 1.0,
+            "top_p": top_p,
             "top_k": 0,
             "min_p": 0.0,
             "repetition_penalty": 1.0,  # some generation configs ask for one, which no policy could learn from
@@ -136,10 +137,11 @@ class VLLMEngine:
         samples: int,
         max_tokens: int,
         temperature: float,
+        top_p: float = 1.0,
     ) -> list[list[Sampled]]:
         """See `Engine.sample`. Greedy log-probabilities are those at temperature 1."""
         vllm = require_vllm()
-        common = self.served.sampling(temperature if seeds else 0.0, max_tokens)
+        common = self.served.sampling(temperature if seeds else 0.0, max_tokens, top_p)
         common |= {"logprobs": 0, "detokenize": False}
         common["logit_bias"] = dict.fromkeys(self.served.banned, -math.inf) or None
         parameters = [

@@ -71,9 +71,10 @@ class VLLMServerEngine:
         samples: int,
         max_tokens: int,
         temperature: float,
+        top_p: float = 1.0,
     ) -> list[list[Sampled]]:
         """See `Engine.sample`. Greedy log-probabilities are those at temperature 1."""
-        common = self.served.sampling(temperature if seeds else 0.0, max_tokens)
+        common = self.served.sampling(temperature if seeds else 0.0, max_tokens, top_p)
         common |= {"model": self._model, "return_token_ids": True}
         common["logit_bias"] = {str(token): _BANNED for token in self.served.banned} or None
 
@@ -213,7 +214,7 @@ def _flags(options: dict[str, Any]) -> list[str]:
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         if isinstance(value, bool):
-            flags += [flag] if value else []
+            flags += [flag if value else f"--no-{name.replace('_', '-')}"]
         else:
             flags += [flag, json.dumps(value) if isinstance(value, dict) else str(value)]
     return flags

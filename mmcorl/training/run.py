@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import FrameType
+from typing import Literal
 
 from transformers.utils.logging import disable_progress_bar
 
@@ -28,8 +29,9 @@ from mmcorl.training import checkpoints
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.heldout import evaluate
 from mmcorl.training.learner import Learner
-from mmcorl.training.loop import Step, Trainer, step_metrics
+from mmcorl.training.loop import Step, Trainer
 from mmcorl.training.metrics import CompletionRecord, CompletionsLog, MetricsLog, read_metrics
+from mmcorl.training.step_metrics import step_metrics
 from mmcorl.training.teacher import Teacher
 from mmcorl.training.trackers import open_trackers
 from mmcorl.training.world import World
@@ -99,9 +101,10 @@ def load_trainer(
         server = Endpoint.load(name, settings, config.prompt, config.images)
         return Trainer(config, server, None, Rule(peer_vote), problems, exchange, grader, world, twins=twins)
 
-    def load(model: str) -> Agent:
+    def load(model: str, engine: Literal["transformers"] | None = None) -> Agent:
         source = settings.model_copy(update={"model": model})
-        return Agent.load(name, source, config.prompt, config.images, config.rollouts, world.device)
+        rollouts = config.rollouts.model_copy(update={"engine": engine or config.rollouts.engine})
+        return Agent.load(name, source, config.prompt, config.images, rollouts, world.device)
 
     if settings.frozen:
         agent = load(settings.model)
@@ -116,7 +119,7 @@ def load_trainer(
     teacher = None
     if "teacher" in rule.needs:
         teacher = Teacher(
-            load(settings.model),
+            load(settings.model, "transformers"),  # no third copy of the weights
             agent,
             start=config.reward.teacher_start,
             end=config.reward.teacher_end,
@@ -124,7 +127,7 @@ def load_trainer(
         )
     reference = None
     if config.loss.beta > 0:
-        reference = teacher.agent if teacher is not None else load(settings.model)
+        reference = teacher.agent if teacher is not None else load(settings.model, "transformers")
         reference.model.requires_grad_(False)
     learner = Learner(
         agent,

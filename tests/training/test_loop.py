@@ -24,8 +24,9 @@ from mmcorl.problems import Gold
 from mmcorl.rewards import RULES
 from mmcorl.training import checkpoints
 from mmcorl.training.folders import RunFolder
-from mmcorl.training.loop import Trainer, step_metrics
+from mmcorl.training.loop import Trainer
 from mmcorl.training.run import load_trainer
+from mmcorl.training.step_metrics import step_metrics
 from mmcorl.training.world import World
 
 AGENTS = Path(__file__).parents[2] / "data_tools" / "tiny_agents"

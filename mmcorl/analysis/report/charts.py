@@ -133,7 +133,7 @@ def draw_curve(axes: Axes, chart: Chart, style: Style, palette: Palette) -> None
     axes.set_ylabel("%" if chart.percent else chart.unit)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.set_ylim(*_widened(*axes.get_ylim(), least=_LEAST_PERCENT if chart.percent else 0.0))
+    axes.set_ylim(limits(*axes.dataLim.intervaly, least=_LEAST_PERCENT if chart.percent else 0.0))
 
 
 def draw_outcomes(axes: Axes, outcomes: Outcomes, palette: Palette) -> None:
@@ -197,12 +197,16 @@ def draw_picture(charts: Sequence[Chart], style: Style, names: Sequence[str], ti
     return picture.getvalue()
 
 
-def _widened(low: float, high: float, least: float) -> tuple[float, float]:
-    """Limits far enough apart that noise does not look like a movement; what is plotted is never negative."""
-    low = max(low, -0.02 * high)
-    lacking = max(0.0, max(least, _LEAST_SHARE * high) - (high - low))
-    low = max(low - lacking / 2, min(low, 0.0))
-    return low, max(high, low + max(least, _LEAST_SHARE * high))
+def limits(low: float, high: float, least: float) -> tuple[float, float]:
+    """Ends of an axis for values from `low` to `high`, far enough apart that noise does not look like a movement.
+
+    The axis spans at least `least` and a tenth of the largest value; it goes below 0 only for values that do.
+    """
+    span = max(high - low, least, _LEAST_SHARE * max(abs(low), abs(high))) or 1.0
+    bottom = (low + high) / 2 - 0.55 * span
+    if low >= 0:
+        bottom = max(bottom, -0.03 * span)
+    return bottom, bottom + 1.1 * span
 
 
 def _legend(charts: Sequence[Chart], style: Style, names: Sequence[str]) -> list[Any]:

@@ -83,6 +83,8 @@ def _shared(report: Report) -> dict[str, Any]:
     """What the page and the Markdown both show."""
     first, *others = report.runs
     base = leaves(first.config)
+    phases = _phases(report)
+    timed = set().union(*phases.values())
     return {
         "report": report,
         "words": words,
@@ -92,8 +94,8 @@ def _shared(report: Report) -> dict[str, Any]:
         "changes": [(run, _changes(base, leaves(run.config))) for run in others],
         "any_alarm": any(metrics.alarms for run in report.runs for metrics in run.agents.values()),
         "logged": sum(found.count for agents in report.digests for found in agents.values()),
-        "phases_order": PHASES,
-        "phases_table": _phases(report),
+        "phases_shown": [(number, phase) for number, phase in enumerate(PHASES) if phase in timed],
+        "phases_table": phases,
     }
 
 

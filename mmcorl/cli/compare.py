@@ -41,9 +41,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    from mmcorl.files import write_whole
     from mmcorl.training.checkpoints import common_step
     from mmcorl.training.comparison import as_table, load_comparison, summarize
-    from mmcorl.training.folders import RunFolder, write_whole
+    from mmcorl.training.folders import RunFolder
     from mmcorl.training.launcher import launch
     from mmcorl.training.preflight import require_ready
     from mmcorl.training.starting import require_new

@@ -91,7 +91,9 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument("--seed", type=int, default=0, metavar="S", help="of the sampling noise (default 0)")
     how.add_argument("--batch", type=_positive, default=64, metavar="N", help="problems that are answered and written together (default 64)")  # fmt: skip
     how.add_argument(
-        "--vote", action="store_true", help="show the votes alone, of each model and of all together"
+        "--vote",
+        action="store_true",
+        help="elect one answer a problem (maj@k) and refuse a run with a single answer to vote on",
     )
     return parser
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmcorl.config import Config
-from mmcorl.files import write_whole, writing  # noqa: F401
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from types import FrameType
 from mmcorl.config import Config
 from mmcorl.config_loading import load_config, to_yaml
 from mmcorl.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER_LOST, MmcorlError
+from mmcorl.files import write_whole, writing
 from mmcorl.training import checkpoints, starting, workers
-from mmcorl.training.folders import RunFolder, write_whole, writing
+from mmcorl.training.folders import RunFolder
 from mmcorl.training.live import LiveView
 from mmcorl.training.rendezvous import meet
 from mmcorl.training.workers import Worker

@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 
 from mmcorl.config_loading import load_config
 from mmcorl.errors import EXIT_PEER_LOST, EXIT_USER_ERROR
+from mmcorl.files import write_whole
 from mmcorl.training import checkpoints
-from mmcorl.training.folders import RunFolder, write_whole
+from mmcorl.training.folders import RunFolder
 from mmcorl.training.metrics import MetricsLog
 from mmcorl.training.workers import end_with_launcher
 

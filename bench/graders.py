@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import gzip
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -127,7 +128,9 @@ class Served:
         self._pipe = None
 
     def computed(self) -> float:
-        """CPU seconds spent on judging so far, those of its children included."""
+        """CPU seconds that its process has spent on judging so far, those of its children included."""
+        if self._pipe is None:
+            self.start()
         assert self._pipe is not None
         self._pipe.send(None)
         return self._pipe.recv()
@@ -233,15 +236,17 @@ def cases_row(grader: Served, cases: list[Item], wrong: bool) -> list[str]:
 def outputs_row(grader: Served, files: dict[str, list[Item]]) -> tuple[list[str], float, float]:
     """Agreement with the official verdict for every file, and answers a second over all of them: by the clock, and by
     the time computed, which does not depend on what else the machine does."""
-    cells, seconds, total = [], 0.0, 0
+    cells, seconds, total, restarted = [], 0.0, 0, False
     before = grader.computed()
     for name, rows in files.items():
         outcomes = [grader.ask(r) for r in tracked(rows, f"{grader.name}, {name}")]
         agreeing = sum(o.verdict == r["official_correct"] for o, r in zip(outcomes, rows, strict=True))
         cells.append(f"{100 * agreeing / len(rows):.1f}")
         seconds += sum(o.seconds for o in outcomes)
+        restarted = restarted or any(o.hung or o.raised == "died" for o in outcomes)
         total += len(rows)
-    return cells, total / seconds, total / (grader.computed() - before)
+    computed = math.nan if restarted else grader.computed() - before
+    return cells, total / seconds, total / computed
 
 
 def main() -> int:
@@ -295,7 +300,10 @@ def main() -> int:
         grader.stop()
     for name, cells in rows.items():
         for speed, reference in zip(speeds[name], speeds.get("math-verify", (0.0, 0.0)), strict=True):
-            cells += [f"{speed:.0f}", f"{speed / reference:.1f}x" if reference else "-"]
+            ratio = speed / reference if reference else math.nan
+            cells += [
+                f"{x:.{n}f}{sign}" if x == x else "-" for x, n, sign in ((speed, 0, ""), (ratio, 1, "x"))
+            ]
         agreed.add_row(name, *cells)
     console = Console(width=None if sys.stdout.isatty() else 200)
     console.print(judged)

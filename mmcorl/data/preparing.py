@@ -30,6 +30,7 @@ from mmcorl.data.storage import (
     GROUP_BYTES,
     GROUP_ROWS,
     ROWS_FILE,
+    WRITING,
     Header,
     image_bytes,
     require_new,
@@ -208,7 +209,7 @@ def _written_ids(unfinished: Path, progress: Progress) -> Iterator[str]:
 def _write_part(rows: list[Row], unfinished: Path, progress: Progress) -> Progress:
     schema: Any = FEATURES.arrow_schema
     progress = replace(progress, parts=progress.parts + 1)
-    pq.write_table(pa.Table.from_pylist(rows, schema), _parts(unfinished, progress)[-1])
+    pq.write_table(pa.Table.from_pylist(rows, schema), _parts(unfinished, progress)[-1], **WRITING)
     note = unfinished / f"{_PROGRESS_FILE}.new"
     note.write_text(json.dumps(asdict(progress)), encoding="utf-8")
     note.replace(unfinished / _PROGRESS_FILE)
@@ -222,7 +223,7 @@ def _finish(unfinished: Path, folder: Path, progress: Progress) -> Header:
         raise MmcorlError(f"none of the {progress.rows} rows of {progress.source} is a problem{first}")
     whole = unfinished / "whole"
     whole.mkdir(exist_ok=True)
-    with pq.ParquetWriter(whole / ROWS_FILE, FEATURES.arrow_schema) as writer:
+    with pq.ParquetWriter(whole / ROWS_FILE, FEATURES.arrow_schema, **WRITING) as writer:
         for part in _parts(unfinished, progress):
             writer.write_table(pq.read_table(part))
     header = Header(FORMAT_VERSION, progress.source, progress.kept, progress.dropped)

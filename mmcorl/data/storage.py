@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pyarrow as pa
@@ -39,6 +40,9 @@ FEATURES = datasets.Features(
 
 GROUP_ROWS, GROUP_BYTES = 1000, 2**26
 """What a Parquet row group holds at most, and so what is kept in memory; bytes are those of images."""
+# Images are compressed already, and a dictionary of them would only be built to be thrown away.
+WRITING: dict[str, Any] = {"use_dictionary": ["kind"], "compression": {"question": "zstd", "answer": "zstd"}}
+"""How Parquet files of problems are written."""
 _NO_PNG_MODES = {"CMYK", "YCbCr", "LAB", "HSV", "F"}
 
 
@@ -116,7 +120,7 @@ def _write_rows(pairs: Iterable[tuple[Problem, Gold | None]], path: Path) -> int
     rows: list[Row] = []
     size = 0
     schema = FEATURES.arrow_schema
-    with pq.ParquetWriter(path, schema) as writer:
+    with pq.ParquetWriter(path, schema, **WRITING) as writer:
         for problem, gold in pairs:
             if problem.id in ids:
                 raise MmcorlError(

@@ -363,9 +363,10 @@ class CheckpointsConfig(Section):
     """Save every so many steps, and after the last."""
     keep: int = Field(default=2, ge=2)
     """Checkpoints kept of each agent, the best one not counted."""
-    best_by: Literal["accuracy", "agreement"] = "accuracy"
-    """Best checkpoint: highest held-out greedy accuracy, or (label-free) agreement with the supervising vote, which
-    is the default of a run without evaluation."""
+    best_by: Literal["accuracy", "agreement", "vote_share", "last"] = "accuracy"
+    """Best checkpoint: highest held-out greedy accuracy; without labels, highest agreement with the supervising vote or
+    share of the leading answer; or the last. Without evaluation the default is agreement, or vote_share under
+    `cohort.topology=self`."""
 
 
 class MonitorsConfig(Section):
@@ -450,7 +451,8 @@ class Config(Section):
         if self.data.eval is None:
             self._default("evaluation", every=0)
         if self.evaluation.every == 0:
-            self._default("checkpoints", best_by="agreement")
+            alone = self.cohort.topology == "self"
+            self._default("checkpoints", best_by="vote_share" if alone else "agreement")
         return self
 
     def _default(self, name: str, **values: Any) -> None:
@@ -496,6 +498,17 @@ class Config(Section):
                 problems.append(
                     f"agents.{name}.server={agent.server} is a vLLM server, and rollouts.engine={self.rollouts.engine}; "
                     "set rollouts.engine=vllm"
+                )
+            split = self.rollouts.vllm.tensor_parallel
+            if self.rollouts.engine == "vllm" and split > 1 and agent.server is None and not agent.endpoint:
+                problems.append(
+                    f"rollouts.vllm.tensor_parallel={split} splits a server's model, and agents.{name} has none; set "
+                    f"agents.{name}.server=start and agents.{name}.server_devices"
+                )
+            if agent.server_devices is not None and len(agent.server_devices) != split:
+                problems.append(
+                    f"agents.{name}.server_devices names {len(agent.server_devices)} GPUs for "
+                    f"rollouts.vllm.tensor_parallel={split}; make them equal"
                 )
             if agent.api_key_env is not None and agent.endpoint is None:
                 problems.append(
@@ -564,6 +577,11 @@ class Config(Section):
         if self.evaluation.every and self.data.eval is None:
             problems.append(
                 f"evaluation.every={self.evaluation.every} needs held-out problems; set data.eval or evaluation.every=0"
+            )
+        if self.checkpoints.best_by == "agreement" and self.cohort.topology == "self":
+            problems.append(
+                "checkpoints.best_by=agreement compares with another agent's votes, and cohort.topology=self has none; "
+                "set checkpoints.best_by=vote_share"
             )
         if self.checkpoints.best_by == "accuracy" and not self.evaluation.every:
             problems.append(

@@ -110,7 +110,7 @@ def test_image_caps_leave_room():
 
 @pytest.mark.parametrize("source", [{}, {"path": "p", "scenes": {}}])
 def test_a_data_set_has_one_source(source: dict[str, Any]):
-    with pytest.raises(ValidationError, match="exactly one of `path` and `scenes`"):
+    with pytest.raises(ValidationError, match="set `path`, `source` or `scenes`"):
         DataConfig.model_validate(source)
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,24 +122,22 @@ def is_best(agent_dir: Path, score: float) -> bool:
     return best is None or score > best["score"]
 
 
-def keep_best(agent_dir: Path, checkpoint: Path, step: int, score: float, rule: str) -> bool:
-    """Make `checkpoint` the agent's `best/` if its score is strictly better. Returns whether it was.
+def keep_best(agent_dir: Path, checkpoint: Path, note: Mapping[str, Any], card: str) -> None:
+    """Make `checkpoint` the agent's `best/`, which `is_best` has found it to be.
 
     Files are hard links where the file system has them, so that the copy costs nothing while the checkpoint lives.
-    `rule` says in words what the score is.
+    `note` becomes its `best.json`: `step`, `score`, and `rule`, which says in words what the score is. `card` becomes
+    its README.
     """
-    if not is_best(agent_dir, score):
-        return False
 
     def write(target: Path) -> None:
         ignore = shutil.ignore_patterns(TRAINING)
         shutil.copytree(checkpoint, target, ignore=ignore, copy_function=_link, dirs_exist_ok=True)
-        note = {"step": step, "score": score, "rule": rule}
-        (target / "best.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
+        (target / "best.json").write_text(json.dumps(dict(note), indent=2) + "\n", encoding="utf-8")
+        (target / "README.md").write_text(card, encoding="utf-8")
 
     with writing(agent_dir / "best"):
         _publish(agent_dir / "best", write)
-    return True
 
 
 def _link(source: str, target: str) -> None:

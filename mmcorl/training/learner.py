@@ -148,7 +148,7 @@ class Learner:
         self.optimizer.step()
         total = dict(zip(_STATISTICS, sums.tolist(), strict=True))
         tokens = max(total.pop("tokens"), 1.0)
-        means = {name: total[name] / tokens for name in ("ratio", "clipped", "sampler_weight", "kl")}
+        means = {name: total[name] / tokens for name in _STATISTICS[2:]}
         return {"loss": total["loss"], **means, "grad_norm": float(norm), "lr": lr}
 
     def _loss(self, groups: Sequence[LiveGroup], old: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -182,7 +182,10 @@ class Learner:
             ratio = (logprobs - old).exp()
             outside = (ratio < 1 - self.loss.clip_low) | (ratio > 1 + self.loss.clip_high)
             kl = torch.zeros_like(logprobs) if reference is None else grpo.kl_k3(logprobs, reference)
-            per_token = torch.stack([torch.ones_like(ratio), ratio, outside.float(), correction, kl])
+            cut = (correction == 0) | (correction >= self.loss.sampler_cap)
+            per_token = torch.stack(
+                [torch.ones_like(ratio), ratio, outside.float(), correction, cut.float(), kl]
+            )
             sums = torch.where(mask, per_token, 0.0).sum(dim=(1, 2))
         return loss, torch.cat([loss.detach()[None], sums])
 
@@ -222,7 +225,7 @@ class Learner:
         return _pad(policy.logprobs([g.group for g in groups]).split(lengths))
 
 
-_STATISTICS = ("loss", "tokens", "ratio", "clipped", "sampler_weight", "kl")
+_STATISTICS = ("loss", "tokens", "ratio", "clipped", "sampler_weight", "masked", "kl")
 
 
 def row_tokens(group: TokenGroup) -> int:

@@ -16,6 +16,7 @@ from torch import Tensor
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.batches import TokenGroup
 from mmcorl.agents.endpoint import Endpoint
+from mmcorl.agents.engine_check import engine_gap
 from mmcorl.agents.statistics import STATISTICS
 from mmcorl.cohort.ballots import Ballot, Vote, elect
 from mmcorl.cohort.exchange import Exchange
@@ -41,6 +42,8 @@ class Readings:
     """(B, M), in tokens."""
     finished: Tensor
     """(B, M)."""
+    nats: Tensor
+    """(B, M), minus the log-probability of each completion to its sampler; 0 where an endpoint told none."""
     digests: list[str]
     surprises: list[float]
 
@@ -51,6 +54,7 @@ class Readings:
             answers=[row[:k] for row in self.answers],
             lengths=self.lengths[:, :k],
             finished=self.finished[:, :k],
+            nats=self.nats[:, :k],
         )
 
 
@@ -73,6 +77,8 @@ class Step:
     stop: bool
     statistics: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     """Those that the reward rule needs: their mean over the tokens of each completion, in nats."""
+    nats: Tensor | None = None
+    """(B, K), minus the log-probability of each completion to its sampler."""
 
 
 @dataclass
@@ -95,11 +101,13 @@ class Trainer:
     teacher: Teacher | None = None
     twins: Sequence[Problem] = ()
     """The other wording of each problem, where the cohort is asked both."""
+    engine_checked: bool = False
 
     def step(self, number: int, stop: bool = False) -> Step:
         """Step `number`, counted from 1. With `stop`, tell the cohort that this is to be everybody's last step."""
         config, world, name, clock = self.config, self.world, self.agent.name, Clock()
         problems = self.batch(number)
+        checks = self.check_engine(number, problems)
 
         rollouts = self.sample(self.agent, problems, number)
         clock.lap("rollout")
@@ -139,7 +147,7 @@ class Trainer:
         clock.lap("update")
         return Step(
             number, problems, rollouts, readings.answers, readings.lengths, readings.finished, votes, supervising,
-            rewards, advantages, learning, clock.seconds, stop, statistics,
+            rewards, advantages, {**learning, **checks}, clock.seconds, stop, statistics, readings.nats,
         )  # fmt: skip
 
     def batch(self, number: int) -> list[Problem]:
@@ -164,15 +172,18 @@ class Trainer:
 
     def read(self, rollouts: Sequence[RolloutGroup]) -> Readings:
         """What this rank's completions and those of all others say."""
+        asked = [(c.text, group.problem) for group in rollouts for c in group.completions]
+        given = iter(self.grader.answers(asked))  # all at once: programs run side by side
         mine = []
         for group in rollouts:
             texts = [c.text for c in group.completions]
-            answers = [self.grader.answer(text, group.problem) for text in texts]
+            answers = [next(given) for _ in texts]
             mine.append(
                 {
                     "answers": [answer and answer.to_json() for answer in answers],
                     "lengths": [len(c.token_ids) for c in group.completions],
                     "finished": [c.finished for c in group.completions],
+                    "nats": [-sum(c.logprobs) for c in group.completions],
                     "digest": digest(texts),
                     "surprise": surprise(texts),
                 }
@@ -182,6 +193,7 @@ class Trainer:
             answers=[[a and Answer.from_json(a) for a in row["answers"]] for row in batch],
             lengths=torch.tensor([row["lengths"] for row in batch]),
             finished=torch.tensor([row["finished"] for row in batch]),
+            nats=torch.tensor([row["nats"] for row in batch], dtype=torch.float64),
             digests=[row["digest"] for row in batch],
             surprises=[row["surprise"] for row in batch],
         )
@@ -288,6 +300,17 @@ class Trainer:
         )
         tokens = [torch.tensor(c.token_ids) for c in rollout.completions]
         return agent.policy.check_shared_prefix([TokenGroup(agent.encode(rollout.problem), tokens)])
+
+    def check_engine(self, number: int, problems: Sequence[Problem]) -> dict[str, float]:
+        """The metric `engine_gap`, where a second engine samples: at the first step of a start and when it is due."""
+        settings = self.config.rollouts
+        if settings.engine == "transformers" or not isinstance(self.agent, Agent):
+            return {}
+        if self.engine_checked and number % settings.vllm.check_every:
+            return {}
+        limit = settings.vllm.gap_limit or (1e-3 if self.agent.policy.autocast is None else 1.0)
+        self.engine_checked = True
+        return {"engine_gap": engine_gap(self.agent, problems, settings.max_tokens, limit)}
 
     def save(self, folder: Path) -> None:
         """Write a checkpoint: a `from_pretrained` folder, and `training/` to resume from; of a frozen agent nothing."""

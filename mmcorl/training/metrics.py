@@ -1,7 +1,7 @@
 """What a run writes down: JSON lines that survive a kill, and resume as if nothing had happened.
 
-Each agent has two files. `metrics.jsonl` has a line for every step (`"kind": "train"`) and every evaluation
-(`"kind": "eval"`); `completions.jsonl` has a line for every completion. A line is written whole and at once. A step's
+Each agent has two files. `metrics.jsonl` has a line for every step (`"kind": "train"`), every evaluation
+(`"kind": "eval"`) and every alarm (`"kind": "alarm"`); `completions.jsonl` has a line for every completion. A line is written whole and at once. A step's
 lines are written before its checkpoint, so a run that resumes at step N finds every line up to N, drops the later
 ones, and ends with the file that an uninterrupted run writes (seconds apart).
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Line = dict[str, Any]
 
 
-def read_metrics(path: Path, kind: Literal["train", "eval"] | None = None) -> list[Line]:
+def read_metrics(path: Path, kind: Literal["train", "eval", "alarm"] | None = None) -> list[Line]:
     """The records of a `metrics.jsonl`, of one kind if asked."""
     return [line for line in read_lines(path) if kind is None or line["kind"] == kind]
 
@@ -70,7 +70,7 @@ class MetricsLog(StepLog):
         super().__init__(path, resume_step)
         self._trackers = trackers
 
-    def write(self, kind: Literal["train", "eval"], step: int, **values: Any) -> None:
+    def write(self, kind: Literal["train", "eval", "alarm"], step: int, **values: Any) -> None:
         """Record the values of one step or one evaluation. Values that are no finite number become null."""
         record = {"kind": kind, "step": step, **values}
         self.append([record])
@@ -96,6 +96,7 @@ class CompletionRecord:
     """What the supervisor elected."""
     own_vote: str | None
     """What the agent's own completions elected."""
+    advantage: float | None = None
 
 
 class CompletionsLog(StepLog):

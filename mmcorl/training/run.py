@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from types import FrameType
-from typing import Literal
 
 from transformers.utils.logging import disable_progress_bar
 
 from mmcorl.agents.agent import Agent
-from mmcorl.agents.endpoint import Endpoint
 from mmcorl.cohort.ballots import Vote
 from mmcorl.cohort.exchange import Exchange
 from mmcorl.cohort.messages import problems_digest
 from mmcorl.cohort.store import open_store
 from mmcorl.config import Config
 from mmcorl.data.loading import LoadedData, load_problems
-from mmcorl.data.twin import load_twin
 from mmcorl.graders import Answer, Grader
-from mmcorl.problems import Problem
-from mmcorl.rewards import Rule, rule_of
-from mmcorl.rewards.peer_vote import peer_vote
-from mmcorl.training import checkpoints
+from mmcorl.training import checkpoints, selection
+from mmcorl.training.building import load_trainer
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.heldout import evaluate
-from mmcorl.training.learner import Learner
+from mmcorl.training.interaction import InteractionStep, interacting
 from mmcorl.training.loop import Step, Trainer
-from mmcorl.training.metrics import CompletionRecord, CompletionsLog, MetricsLog, read_metrics
+from mmcorl.training.metrics import CompletionRecord, CompletionsLog, Line, MetricsLog, read_metrics
+from mmcorl.training.model_card import model_card
+from mmcorl.training.monitors import Monitor
 from mmcorl.training.step_metrics import step_metrics
-from mmcorl.training.teacher import Teacher
 from mmcorl.training.trackers import open_trackers
 from mmcorl.training.world import World
 
@@ -68,7 +63,9 @@ def run_agent(config: Config, name: str, *, store: str, attempt: str, resume_ste
                 run=config.run.name, attempt=attempt, dead_after=config.cohort.dead_after,
             )  # fmt: skip
             stack.enter_context(exchange)
-        trainer = load_trainer(config, name, world, train, golds, grader, exchange, resume_step)
+        trainer = interacting(
+            load_trainer(config, name, world, train, golds, grader, exchange, resume_step), golds
+        )
         golds |= {
             twin.id: golds[p.id]
             for p, twin in zip(train.problems, trainer.twins, strict=False)
@@ -82,85 +79,6 @@ def run_agent(config: Config, name: str, *, store: str, attempt: str, resume_ste
         if exchange is not None:
             exchange.join(problems_digest(train.problems))
         run.train()
-
-
-def load_trainer(
-    config: Config,
-    name: str,
-    world: World,
-    train: LoadedData,
-    golds: Mapping[str, Answer | None],
-    grader: Grader,
-    exchange: Exchange | None,
-    resume_step: int | None,
-) -> Trainer:
-    """The agent and its learner, from the start or from a checkpoint. Only the `gold` rule is given `golds`."""
-    problems, twins = wordings(config, name, train.problems)
-    settings = config.agents[name]
-    if settings.endpoint is not None:
-        server = Endpoint.load(name, settings, config.prompt, config.images)
-        return Trainer(config, server, None, Rule(peer_vote), problems, exchange, grader, world, twins=twins)
-
-    def load(model: str, engine: Literal["transformers"] | None = None) -> Agent:
-        source = settings.model_copy(update={"model": model})
-        rollouts = config.rollouts.model_copy(update={"engine": engine or config.rollouts.engine})
-        return Agent.load(name, source, config.prompt, config.images, rollouts, world.device)
-
-    if settings.frozen:
-        agent = load(settings.model)
-        agent.model.requires_grad_(False)
-        return Trainer(config, agent, None, Rule(peer_vote), problems, exchange, grader, world, twins=twins)
-
-    checkpoint = None
-    if resume_step is not None:
-        checkpoint = checkpoints.step_folder(RunFolder.of(config).checkpoints(name), resume_step)
-    agent = load(str(checkpoint or settings.model))
-    rule = rule_of(config.reward, golds)
-    teacher = None
-    if "teacher" in rule.needs:
-        teacher = Teacher(
-            load(settings.model, "transformers"),  # no third copy of the weights
-            agent,
-            start=config.reward.teacher_start,
-            end=config.reward.teacher_end,
-            total_steps=config.run.steps,
-        )
-    reference = None
-    if config.loss.beta > 0:
-        reference = teacher.agent if teacher is not None else load(settings.model, "transformers")
-        reference.model.requires_grad_(False)
-    learner = Learner(
-        agent,
-        world,
-        config.loss,
-        config.optimizer,
-        total_updates=config.run.steps * config.loss.updates_per_rollout,
-        batch_tokens=settings.batch_tokens,
-        reference=reference and reference.policy,
-    )
-    if checkpoint is not None:
-        learner.load(checkpoint / checkpoints.TRAINING)
-        if teacher is not None:
-            teacher.load(checkpoint / checkpoints.TRAINING)
-    return Trainer(config, agent, learner, rule, problems, exchange, grader, world, teacher, twins)
-
-
-def wordings(
-    config: Config, name: str, problems: Sequence[Problem]
-) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """The problems as agent `name` reads them, and their twins where the rule asks for both wordings.
-
-    One wording read in place of the other keeps the problem's id, by which ballots meet. Where both are read each is a
-    problem of its own, with its own id and so its own sampling noise.
-    """
-    if config.reward.rule == "twin_vote":
-        assert config.data.twin is not None  # Config has checked it
-        twins = load_twin(problems, config.data.twin)
-        return problems, [replace(twin, id=f"{twin.id}#twin") for twin in twins]
-    if config.agents[name].wording == "twin":
-        assert config.data.twin is not None
-        return load_twin(problems, config.data.twin), []
-    return problems, []
 
 
 class _Run:
@@ -181,6 +99,9 @@ class _Run:
         trackers = open_trackers(self.config, self.name, self.folder.agent(self.name)) if first else []
         self.metrics = MetricsLog(self.folder.metrics(self.name) if first else None, resume_step, trackers)
         self.completions = CompletionsLog(self.folder.completions(self.name) if first else None, resume_step)
+        self.monitor = Monitor(self.config.monitors, alone=self.config.cohort.topology == "self")
+        for line in self._steps_so_far():
+            self.monitor.look(line["step"], line)
         self.stop = False
         signal.signal(signal.SIGTERM, self._request_stop)
 
@@ -208,9 +129,13 @@ class _Run:
 
     def _record(self, step: Step) -> None:
         """The step's metrics, and every completion with what became of it."""
-        self.metrics.write(
-            "train", step.number, **step_metrics(step, self.name, self.trainer.grader, self.golds)
-        )
+        extra = step.extra if isinstance(step, InteractionStep) else {}
+        metrics = {**step_metrics(step, self.name, self.trainer.grader, self.golds), **extra}
+        self.metrics.write("train", step.number, **metrics)
+        for alarm in self.monitor.look(step.number, metrics):
+            log.warning("%s", alarm)
+            self.metrics.write("alarm", step.number, **alarm.line())
+            self.stop |= alarm.collapse and self.config.monitors.stop_on_collapse
         if step.number == self.first_step and step.rollouts:
             sample = step.rollouts[0]
             if isinstance(self.trainer.agent, Agent):
@@ -218,6 +143,9 @@ class _Run:
                 log.info("a prompt of step %d:\n%s", step.number, prompt)
             log.info("its first completion:\n%s", sample.completions[0].text)
         if not self.config.logging.completions:
+            return
+        if isinstance(step, InteractionStep):
+            self.completions.write(step.number, step.records)
             return
         texts = self.trainer.world.gather([[c.text for c in group.completions] for group in step.rollouts])
         own_votes = step.votes[self.name]
@@ -227,11 +155,14 @@ class _Run:
                 text=text,
                 answer=answer and answer.value,
                 reward=reward if step.rewards.labelled[i] else None,
+                advantage=advantage,
                 vote=_value(step.supervising_votes[i]),
                 own_vote=_value(own_votes[i]),
             )
             for i, problem in enumerate(step.problems)
-            for text, answer, reward in zip(texts[i], step.answers[i], step.rewards.values[i], strict=True)
+            for text, answer, reward, advantage in zip(
+                texts[i], step.answers[i], step.rewards.values[i], step.advantages[i].tolist(), strict=True
+            )
         ]
         self.completions.write(step.number, records)
 
@@ -263,29 +194,26 @@ class _Run:
         if not self.trainer.world.is_first:
             return
         agent_folder, folder = self.folder.agent(self.name), self.folder.checkpoints(self.name)
-        score, rule = accuracy, "held-out greedy accuracy"
-        if self.config.checkpoints.best_by == "agreement":
-            score, rule = (self._agreement(number) if due else None), "agreement with the supervising vote"
-        learns = self.trainer.learner is not None
-        best = learns and score is not None and checkpoints.is_best(agent_folder, score)
+        best_by = self.config.checkpoints.best_by
+        recent = self._steps_so_far()[-self.config.checkpoints.every :]
+        judged = self.trainer.learner is not None and (due or best_by == "accuracy")
+        score = selection.score(best_by, number, accuracy, recent) if judged else None
+        best = score is not None and checkpoints.is_best(agent_folder, score)
         if not due and not best:
             return
         checkpoint = checkpoints.save(folder, number, self.trainer.save)
-        if best and score is not None:
-            checkpoints.keep_best(agent_folder, checkpoint, number, score, rule)
+        if best:
+            note = {"step": number, "score": score, "rule": selection.RULES[best_by]}
+            checkpoints.keep_best(agent_folder, checkpoint, note, model_card(self.config, self.name, note))
         if not due:
             # An extra checkpoint must not push out the step that the cohort would resume from.
             checkpoints.remove(checkpoint)
         peers = [self.folder.checkpoints(peer) for peer in self.config.agents if peer != self.name]
         checkpoints.prune(folder, self.config.checkpoints.keep, [p for p in peers if p.exists()])
 
-    def _agreement(self, number: int) -> float | None:
-        """Mean agreement over the steps since the last regular checkpoint."""
-        lines = read_metrics(self.folder.metrics(self.name), "train")[-self.config.checkpoints.every :]
-        values = [
-            line["agreement"] for line in lines if line["step"] <= number and line["agreement"] is not None
-        ]
-        return sum(values) / len(values) if values else None
+    def _steps_so_far(self) -> list[Line]:
+        """The metrics of every step that is done; on ranks other than the first, which write none, nothing."""
+        return read_metrics(self.folder.metrics(self.name), "train") if self.trainer.world.is_first else []
 
     def _due(self, every: int, number: int) -> bool:
         return every > 0 and number % every == 0

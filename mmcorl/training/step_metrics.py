@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from mmcorl.graders import Answer, Grader
 
 if TYPE_CHECKING:
@@ -23,14 +25,27 @@ def step_metrics(step: Step, name: str, grader: Grader, golds: Mapping[str, Answ
         if v.answer and golds.get(p.id)
     ]
     length = float(step.lengths.float().mean())
+    labels = [label for label in step.rewards.labels or [vote.answer for vote in own] if label is not None]
+    label_counts = [len(members) for members in grader.classes(labels)]
+    labelled_groups = torch.tensor(step.rewards.values)[torch.tensor(step.rewards.labelled, dtype=torch.bool)]
     metrics = {
         "reward": _share(reward for row, has_label in labelled if has_label for reward in row),
         "agreement": _share(grader.same(o, v) for o, v in both),
+        "agreement_text": _share(o.value == v.value for o, v in both),
         "vote_share": _share(vote.share for vote in own),
         "tie_rate": _share(vote.tie for vote in own),
         "labelled": _share(step.rewards.labelled),
+        "distinct_answers": _share(len(grader.classes(row)) for row in step.answers),
+        "distinct_labels": len(label_counts),
+        "constant_answer": max(label_counts) / len(labels) if labels else None,
+        "reward_std": _share(labelled_groups.std(dim=1).tolist())
+        if step.answers and len(step.answers[0]) > 1
+        else None,
         "abstained": _share(answer is None for answer in answers),
         "length": length or None,  # an endpoint tells no tokens
+        "surprisal": float(step.nats.sum() / step.lengths.sum())
+        if step.nats is not None and length
+        else None,
         "truncated": 1 - float(step.finished.float().mean()),
         "live_groups": float((step.advantages != 0).any(dim=1).float().mean()),
         **{name: _share(mean for row in rows for mean in row) for name, rows in step.statistics.items()},

@@ -23,6 +23,11 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+def keep_best(agent_dir, checkpoint, step, score):
+    note = {"step": step, "score": score, "rule": "accuracy"}
+    checkpoints.keep_best(agent_dir, checkpoint, note, card="# a model")
+
+
 def test_save_gives_a_folder_named_by_its_step_and_replaces_one_of_the_same_step(tmp_path):
     path = a_checkpoint(tmp_path / "checkpoints", 30)
     assert path == tmp_path / "checkpoints" / "step-000030"
@@ -112,21 +117,21 @@ def test_pruning_keeps_the_newest_and_never_what_the_cohort_could_resume_from(tm
 
 def test_the_best_is_replaced_only_by_a_better_one_and_outlives_its_checkpoint(tmp_path):
     folder = tmp_path / "checkpoints"
-    first, second, third = (a_checkpoint(folder, step, f"weights {step}") for step in (10, 20, 30))
+    first, third = (a_checkpoint(folder, step, f"weights {step}") for step in (10, 30))
     assert checkpoints.read_best(tmp_path) is None
-    assert checkpoints.keep_best(tmp_path, first, 10, 0.5, "accuracy")
-    assert not checkpoints.keep_best(tmp_path, second, 20, 0.5, "accuracy")
+    keep_best(tmp_path, first, 10, 0.5)
+    assert not checkpoints.is_best(tmp_path, 0.5) and checkpoints.is_best(tmp_path, 0.6)
     assert checkpoints.read_best(tmp_path) == {"step": 10, "score": 0.5, "rule": "accuracy"}
-    assert checkpoints.keep_best(tmp_path, third, 30, 0.75, "accuracy")
+    keep_best(tmp_path, third, 30, 0.75)
     checkpoints.drop_after(folder, 0)
-    assert names(tmp_path / "best") == ["best.json", "model.safetensors"]
+    assert names(tmp_path / "best") == ["README.md", "best.json", "model.safetensors"]
     assert (tmp_path / "best" / "model.safetensors").read_text() == "weights 30"
     assert names(tmp_path) == ["best", "checkpoints"]
 
 
 def test_the_best_shares_its_files_with_the_checkpoint(tmp_path):
     source = a_checkpoint(tmp_path / "checkpoints", 10)
-    checkpoints.keep_best(tmp_path, source, 10, 0.5, "accuracy")
+    keep_best(tmp_path, source, 10, 0.5)
     assert (source / "model.safetensors").samefile(tmp_path / "best" / "model.safetensors")
 
 
@@ -144,7 +149,7 @@ def test_a_damaged_checkpoint_is_named_before_anything_is_loaded(tmp_path):
 
 
 def test_a_damaged_note_of_the_best_is_named(tmp_path):
-    checkpoints.keep_best(tmp_path, a_checkpoint(tmp_path / "checkpoints", 10), 10, 0.5, "accuracy")
+    keep_best(tmp_path, a_checkpoint(tmp_path / "checkpoints", 10), 10, 0.5)
     (tmp_path / "best" / "best.json").write_text('{"step": 10, "sco')
     with pytest.raises(MmcorlError, match=r"best\.json is damaged .*; remove \S*best,"):
         checkpoints.is_best(tmp_path, 0.7)

@@ -23,9 +23,9 @@ from mmcorl.graders import Grader
 from mmcorl.problems import Gold
 from mmcorl.rewards import RULES
 from mmcorl.training import checkpoints
+from mmcorl.training.building import load_trainer
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.loop import Trainer
-from mmcorl.training.run import load_trainer
 from mmcorl.training.step_metrics import step_metrics
 from mmcorl.training.world import World
 
@@ -44,7 +44,6 @@ def cohort_config(**changes):
             "rollouts": {"problems_per_step": 8, "per_problem": 4, "max_tokens": 10},
             "optimizer": {"lr": 1e-3, "schedule": "constant", "warmup_share": 0.0},
             "evaluation": {"every": 0},
-            "checkpoints": {"best_by": "agreement"},
             **changes,
         }
     )

@@ -117,6 +117,7 @@ def test_completions_have_a_line_each_and_resume_by_step(tmp_path):
         "reward": 1.0,
         "vote": "3",
         "own_vote": None,
+        "advantage": None,
     }
 
 

@@ -1,0 +1,103 @@
+"""From a configuration to an agent at its training: model, rule, teacher, reference and learner, new or resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from mmcorl.agents.agent import Agent
+from mmcorl.agents.endpoint import Endpoint
+from mmcorl.cohort.exchange import Exchange
+from mmcorl.config import Config
+from mmcorl.data.loading import LoadedData
+from mmcorl.data.twin import load_twin
+from mmcorl.graders import Answer, Grader
+from mmcorl.problems import Problem
+from mmcorl.rewards import Rule, rule_of
+from mmcorl.rewards.peer_vote import peer_vote
+from mmcorl.training import checkpoints
+from mmcorl.training.folders import RunFolder
+from mmcorl.training.learner import Learner
+from mmcorl.training.loop import Trainer
+from mmcorl.training.teacher import Teacher
+from mmcorl.training.world import World
+
+
+def load_trainer(
+    config: Config,
+    name: str,
+    world: World,
+    train: LoadedData,
+    golds: Mapping[str, Answer | None],
+    grader: Grader,
+    exchange: Exchange | None,
+    resume_step: int | None,
+) -> Trainer:
+    """The agent and its learner, from the start or from a checkpoint. Only the `gold` rule is given `golds`."""
+    problems, twins = wordings(config, name, train.problems)
+    settings = config.agents[name]
+    if settings.endpoint is not None:
+        server = Endpoint.load(name, settings, config.prompt, config.images)
+        return Trainer(config, server, None, Rule(peer_vote), problems, exchange, grader, world, twins=twins)
+
+    def load(model: str, engine: Literal["transformers"] | None = None) -> Agent:
+        source = settings.model_copy(update={"model": model})
+        rollouts = config.rollouts.model_copy(update={"engine": engine or config.rollouts.engine})
+        return Agent.load(name, source, config.prompt, config.images, rollouts, world.device)
+
+    if settings.frozen:
+        agent = load(settings.model)
+        agent.model.requires_grad_(False)
+        return Trainer(config, agent, None, Rule(peer_vote), problems, exchange, grader, world, twins=twins)
+
+    checkpoint = None
+    if resume_step is not None:
+        checkpoint = checkpoints.step_folder(RunFolder.of(config).checkpoints(name), resume_step)
+    agent = load(str(checkpoint or settings.model))
+    rule = rule_of(config.reward, golds)
+    teacher = None
+    if "teacher" in rule.needs:
+        teacher = Teacher(
+            load(settings.model, "transformers"),  # no third copy of the weights
+            agent,
+            start=config.reward.teacher_start,
+            end=config.reward.teacher_end,
+            total_steps=config.run.steps,
+        )
+    reference = None
+    if config.loss.beta > 0:
+        reference = teacher.agent if teacher is not None else load(settings.model, "transformers")
+        reference.model.requires_grad_(False)
+    learner = Learner(
+        agent,
+        world,
+        config.loss,
+        config.optimizer,
+        total_updates=config.run.steps * config.loss.updates_per_rollout,
+        batch_tokens=settings.batch_tokens,
+        reference=reference and reference.policy,
+    )
+    if checkpoint is not None:
+        learner.load(checkpoint / checkpoints.TRAINING)
+        if teacher is not None:
+            teacher.load(checkpoint / checkpoints.TRAINING)
+    return Trainer(config, agent, learner, rule, problems, exchange, grader, world, teacher, twins)
+
+
+def wordings(
+    config: Config, name: str, problems: Sequence[Problem]
+) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    """The problems as agent `name` reads them, and their twins where the rule asks for both wordings.
+
+    One wording read in place of the other keeps the problem's id, by which ballots meet. Where both are read each is a
+    problem of its own, with its own id and so its own sampling noise.
+    """
+    if config.reward.rule == "twin_vote":
+        assert config.data.twin is not None  # Config has checked it
+        twins = load_twin(problems, config.data.twin)
+        return problems, [replace(twin, id=f"{twin.id}#twin") for twin in twins]
+    if config.agents[name].wording == "twin":
+        assert config.data.twin is not None
+        return load_twin(problems, config.data.twin), []
+    return problems, []

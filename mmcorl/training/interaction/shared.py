@@ -23,7 +23,7 @@ Table = list[list[str]]
 """A text for each problem (P) and each of the K runs of the interaction on it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RoleRecord(CompletionRecord):
     """A completion with the role that it was written in, such as `solver 1`."""
 
@@ -206,6 +206,7 @@ def records_of(
                     text=text,
                     answer=answer and answer.value,
                     reward=float(lesson.rewards[i, k]) if lesson.kept[i, k] else None,
+                    advantage=float(lesson.advantages[i, k]),
                     vote=vote,
                     own_vote=own_vote,
                     role=lesson.phase.role,

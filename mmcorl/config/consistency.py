@@ -1,0 +1,138 @@
+"""Settings that contradict each other, over all sections: what each section alone cannot see."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from mmcorl.config.learning import RewardConfig
+
+if TYPE_CHECKING:
+    from mmcorl.config.tree import Config
+
+_AGENT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # names files, keys and command-line overrides
+_AGENT_NAME_RULE = "an agent's name is letters, digits, `_` and `-`, and starts with a letter"
+
+
+def contradictions(config: Config) -> list[str]:
+    """A sentence for every contradiction, that names the settings and what to change."""
+    return [
+        *_agent_problems(config),
+        *_reward_problems(config),
+        *_interaction_problems(config),
+        *_evaluation_problems(config),
+    ]
+
+
+def _agent_problems(config: Config) -> list[str]:
+    problems = []
+    if not config.agents:
+        problems.append("agents is empty; name at least one, as in agents.first.model=PATH")
+    if len(config.agents) == 1 and config.cohort.topology != "self":
+        problems.append(
+            f"cohort.topology={config.cohort.topology} needs two agents and there is one ({next(iter(config.agents))}); "
+            "set cohort.topology=self or add an agent"
+        )
+    rollouts, updates = config.rollouts.problems_per_step, config.loss.updates_per_rollout
+    for name, agent in config.agents.items():
+        if not _AGENT_NAME.fullmatch(name):
+            problems.append(f"agents.{name}: {_AGENT_NAME_RULE}")
+        if rollouts % (agent.ranks * updates):
+            problems.append(
+                f"rollouts.problems_per_step={rollouts} does not divide evenly into agents.{name}.ranks={agent.ranks} "
+                f"x loss.updates_per_rollout={updates}; make it a multiple of {agent.ranks * updates}"
+            )
+        if agent.endpoint is not None and not (agent.frozen and agent.ranks == 1):
+            problems.append(
+                f"agents.{name}.endpoint={agent.endpoint} cannot be trained and is asked by one process; "
+                f"set agents.{name}.frozen=true and agents.{name}.ranks=1"
+            )
+        if agent.server is not None and config.rollouts.engine != "vllm":
+            problems.append(
+                f"agents.{name}.server={agent.server} is a vLLM server, and rollouts.engine={config.rollouts.engine}; "
+                "set rollouts.engine=vllm"
+            )
+        split = config.rollouts.vllm.tensor_parallel
+        if config.rollouts.engine == "vllm" and split > 1 and agent.server is None and not agent.endpoint:
+            problems.append(
+                f"rollouts.vllm.tensor_parallel={split} splits a server's model, and agents.{name} has none; set "
+                f"agents.{name}.server=start and agents.{name}.server_devices"
+            )
+        if agent.server_devices is not None and len(agent.server_devices) != split:
+            problems.append(
+                f"agents.{name}.server_devices names {len(agent.server_devices)} GPUs for "
+                f"rollouts.vllm.tensor_parallel={split}; make them equal"
+            )
+        if agent.api_key_env is not None and agent.endpoint is None:
+            problems.append(f"agents.{name}.api_key_env is for an endpoint; set agents.{name}.endpoint=URL")
+        if agent.wording == "twin" and config.reward.rule == "twin_vote":
+            problems.append(
+                f"reward.rule=twin_vote asks every problem in both wordings; leave agents.{name}.wording=original"
+            )
+    frozen = [name for name, agent in config.agents.items() if agent.frozen]
+    if frozen and len(frozen) == len(config.agents):
+        problems.append(f"every agent is frozen; set agents.{frozen[0]}.frozen=false or add one that learns")
+    if frozen and config.cohort.topology == "self":
+        problems.append(
+            f"cohort.topology=self asks no other agent, so that the frozen {frozen[0]} would vote for nobody; "
+            "set cohort.topology=peers"
+        )
+    return problems
+
+
+def _reward_problems(config: Config) -> list[str]:
+    problems = []
+    votes, learned = config.rollouts.votes, config.rollouts.per_problem
+    if votes is not None and votes < learned:
+        problems.append(
+            f"rollouts.votes={votes} is below rollouts.per_problem={learned}, and what is learned from votes too; "
+            f"set rollouts.votes to {learned} or more"
+        )
+    if config.data.twin is None:
+        asking = [f"agents.{n}.wording=twin" for n, agent in config.agents.items() if agent.wording == "twin"]
+        asking += ["reward.rule=twin_vote"] if config.reward.rule == "twin_vote" else []
+        problems += [f"{setting} needs data.twin, the other wording of data.train" for setting in asking]
+    if config.reward.unparsed is not None and config.reward.rule not in ("entropy", "self_certainty"):
+        problems.append(
+            f"reward.unparsed is for the rules entropy and self_certainty, and reward.rule={config.reward.rule}; "
+            "make it null"
+        )
+    return problems
+
+
+def _interaction_problems(config: Config) -> list[str]:
+    if config.interaction is None:
+        return []
+    kind, problems = config.interaction.kind, []
+    if config.reward != RewardConfig():
+        problems.append(f"interaction.kind={kind} has rewards of its own; leave `reward` out")
+    if config.rollouts.votes is not None:
+        problems.append(f"interaction.kind={kind} learns from all it samples; make rollouts.votes null")
+    if config.loss.updates_per_rollout > 1:
+        problems.append(f"interaction.kind={kind} makes one update a step; set loss.updates_per_rollout=1")
+    if kind == "maporl" and config.loss.scale == "batch":
+        problems.append("interaction.kind=maporl scales turn by turn; set loss.scale to group or none")
+    if len(config.agents) == 1 and (kind == "maporl" or not config.interaction.comas.self_evaluation):
+        problems.append(
+            f"interaction.kind={kind} needs a second agent; add one"
+            + (", or set interaction.comas.self_evaluation=true" if kind == "comas" else "")
+        )
+    return problems
+
+
+def _evaluation_problems(config: Config) -> list[str]:
+    problems = []
+    if config.evaluation.every and config.data.eval is None:
+        problems.append(
+            f"evaluation.every={config.evaluation.every} needs held-out problems; set data.eval or evaluation.every=0"
+        )
+    if config.checkpoints.best_by == "agreement" and config.cohort.topology == "self":
+        problems.append(
+            "checkpoints.best_by=agreement compares with another agent's votes, and cohort.topology=self has none; "
+            "set checkpoints.best_by=vote_share"
+        )
+    if config.checkpoints.best_by == "accuracy" and not config.evaluation.every:
+        problems.append(
+            "checkpoints.best_by=accuracy needs evaluation; set evaluation.every or checkpoints.best_by=agreement"
+        )
+    return problems

@@ -17,9 +17,9 @@ from typing import Any
 
 from PIL import Image
 
-from mmcorl.agents.processors import _content as content_parts
+from mmcorl.agents.processors import content_parts
 from mmcorl.config import AgentConfig, ImagesConfig, PromptConfig
-from mmcorl.data.images import load_image
+from mmcorl.data.images import shown_image
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Completion, Problem, RolloutGroup
 
@@ -90,9 +90,7 @@ class Endpoint:
 
     def _messages(self, problem: Problem) -> list[dict[str, Any]]:
         pictures = [
-            load_image(
-                source, self.images.max_pixels, self.images.min_pixels, f"image {k} of problem {problem.id!r}"
-            )
+            shown_image(source, self.images, f"image {k} of problem {problem.id!r}")
             for k, source in enumerate(problem.images, start=1)
         ]
         urls = iter([data_url(picture) for picture in pictures])

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from mmcorl.agents.backbones import Backbone
 from mmcorl.config import ImagesConfig, PromptConfig
-from mmcorl.data.images import load_image
+from mmcorl.data.images import shown_image
 from mmcorl.data.rows import IMAGE_MARKER
 from mmcorl.errors import MmcorlError, PromptTooLong
 from mmcorl.problems import Problem
@@ -95,20 +95,16 @@ class PromptBuilder:
                 "give this cohort text problems, or set agents.*.model to a vision-language model"
             )
         images = tuple(
-            load_image(
-                source,
-                self.images.max_pixels,
-                self.images.min_pixels,
-                f"image {k} of problem {problem.id!r}",
-                self.images.max_long_side,
-            )
+            shown_image(source, self.images, f"image {k} of problem {problem.id!r}")
             for k, source in enumerate(problem.images, start=1)
         )
         text = self.render(problem, len(images))
         try:
             inputs = self._process(text, images)
-        except ValueError as error:
-            raise MmcorlError(f"the processor cannot take problem {problem.id!r}: {error}") from error
+        except (ValueError, StopIteration) as error:
+            # Some processors run out of images without a word.
+            reason = str(error) or "its text has more image tokens than images"
+            raise MmcorlError(f"the processor cannot take problem {problem.id!r}: {reason}") from error
         ids = inputs["input_ids"]
         if len(ids) > self.max_tokens:
             raise PromptTooLong(
@@ -147,7 +143,7 @@ class PromptBuilder:
 
     def render(self, problem: Problem, n_images: int) -> str:
         """Chat text with one image placeholder for each image, up to where the answer begins."""
-        content = _content(problem, n_images, self.prompt)
+        content = content_parts(problem, n_images, self.prompt)
         template_owner = self.processor if getattr(self.processor, "chat_template", None) else self.tokenizer
         if not getattr(template_owner, "chat_template", None):
             text = "".join(part["text"] for part in content if part["type"] == "text")
@@ -195,7 +191,7 @@ def question_text(problem: Problem, prompt: PromptConfig) -> str:
     return "\n".join(lines)
 
 
-def _content(problem: Problem, n_images: int, prompt: PromptConfig) -> list[dict[str, str]]:
+def content_parts(problem: Problem, n_images: int, prompt: PromptConfig) -> list[dict[str, str]]:
     """Text and image parts in order. Images without an `<image>` marker of their own come first."""
     pieces = question_text(problem, prompt).split(IMAGE_MARKER)
     marked = min(len(pieces) - 1, n_images)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from mmcorl.config import ImagesConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import ImageSource
 
@@ -58,6 +59,11 @@ def load_image(
         image = _upright_rgb(opened, where)
     target = capped_size(*image.size, max_pixels, min_pixels, max_long_side)
     return image if target == image.size else image.resize(target, Image.Resampling.BICUBIC)
+
+
+def shown_image(source: ImageSource, caps: ImagesConfig, name: str = "image") -> Image.Image:
+    """`load_image` within the caps of the configuration: what every model is shown."""
+    return load_image(source, caps.max_pixels, caps.min_pixels, name, caps.max_long_side)
 
 
 def image_size(source: ImageSource, name: str = "image") -> tuple[int, int]:

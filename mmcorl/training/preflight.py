@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from mmcorl.config import Config, DataConfig
-from mmcorl.data.images import load_image
+from mmcorl.data.images import shown_image
 from mmcorl.data.loading import load_problems
 from mmcorl.data.twin import load_twin
 from mmcorl.errors import MmcorlError
@@ -79,7 +79,5 @@ def _require_problems(config: Config, data: DataConfig, setting: str, gold: bool
     problems = load_problems(data, setting, require_gold=gold).problems
     images = ((problem.id, image) for problem in problems for image in problem.images)
     for problem_id, image in islice(images, _DECODED):
-        load_image(
-            image, config.images.max_pixels, config.images.min_pixels, f"{setting}: image of {problem_id}"
-        )
+        shown_image(image, config.images, f"{setting}: image of {problem_id}")
     return len(problems)

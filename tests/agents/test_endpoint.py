@@ -14,7 +14,7 @@ from PIL import Image
 
 from mmcorl.agents import endpoint
 from mmcorl.agents.endpoint import Endpoint
-from mmcorl.config import AgentConfig, PromptConfig
+from mmcorl.config import AgentConfig, ImagesConfig, PromptConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Problem
 
@@ -67,10 +67,9 @@ def serving(*replies, choices=None):
         thread.join()
 
 
-def judge(url, prompt=PromptConfig(instruction="Answer."), **settings):
-    return Endpoint.load(
-        "judge", AgentConfig(model="big-model", frozen=True, endpoint=url, **settings), prompt
-    )
+def judge(url, prompt=PromptConfig(instruction="Answer."), images=ImagesConfig(), **settings):
+    agent = AgentConfig(model="big-model", frozen=True, endpoint=url, **settings)
+    return Endpoint.load("judge", agent, prompt, images)
 
 
 def ask(agent, problems=(SUM,), samples=3, key=("k",)):
@@ -108,6 +107,15 @@ def test_images_go_along_as_they_are_and_where_they_belong():
     assert kind == "data:image/png;base64"
     sent = Image.open(io.BytesIO(base64.b64decode(data)))
     assert sent.tobytes() == picture.tobytes()
+
+
+def test_images_are_sent_in_the_size_that_other_agents_are_shown():
+    problem = Problem("p", "Which way?", (Image.new("RGB", (400, 100)),))
+    with serving() as (url, requests):
+        ask(judge(url, images=ImagesConfig(max_long_side=80, min_pixels=1)), [problem])
+    image, _ = requests[0][2]["messages"][0]["content"]
+    sent = Image.open(io.BytesIO(base64.b64decode(image["image_url"]["url"].split(",")[1])))
+    assert sent.size == (80, 20)
 
 
 def test_a_server_that_gives_one_at_a_time_is_asked_again_with_another_seed():

@@ -21,7 +21,7 @@ import torch
 from transformers.utils.logging import disable_progress_bar
 
 from mmcorl.agents.agent import Agent
-from mmcorl.agents.tiny import FAMILIES, make_tiny
+from mmcorl.agents.tiny import FAMILIES, TinySizes, make_tiny
 from mmcorl.config import AgentConfig, RolloutsConfig, ScenesConfig
 from mmcorl.data.scenes import scenes
 from mmcorl.problems import Problem
@@ -31,6 +31,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", help="a folder or hub id; by default a random tiny model of --family")
     parser.add_argument("--family", default="qwen2_5_vl", choices=FAMILIES)
+    parser.add_argument("--hidden", type=int, default=128, help="width of the random model; a multiple of 64")
+    parser.add_argument("--layers", type=int, default=2, help="text layers of the random model")
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--problems", type=int, default=24)
     parser.add_argument("--samples", type=int, default=8)
@@ -44,7 +46,7 @@ def main() -> None:
     problems = [problem for problem, _ in scenes(ScenesConfig(size=arguments.problems, seed=1))]
     engines = ["transformers", *(["vllm"] if find_spec("vllm") else [])]
     with tempfile.TemporaryDirectory() as folder:
-        source = arguments.model or str(make_tiny(arguments.family, Path(folder)))
+        source = arguments.model or str(make_random(arguments, Path(folder)))
         settings = AgentConfig.model_validate({"model": source, "dtype": arguments.dtype})
         agents = {}
         for engine in engines:
@@ -59,7 +61,7 @@ def main() -> None:
                 if turn:
                     rates[engine].append(rate)
     print(
-        f"{source if arguments.model else arguments.family} on {device}, {arguments.dtype}: {arguments.problems} problems "
+        f"{source if arguments.model else f'{arguments.family} ({arguments.hidden} wide)'} on {device}, {arguments.dtype}: {arguments.problems} problems "
         f"x {arguments.samples} completions of up to {arguments.max_tokens} tokens, median of {arguments.rounds} rounds"
     )
     medians = {engine: statistics.median(rates[engine]) for engine in engines}
@@ -69,6 +71,19 @@ def main() -> None:
         print(f"  ratio vllm / transformers: {medians['vllm'] / medians['transformers']:.2f}")
     else:
         print("  vllm is not installed: see docs/vllm.md")
+
+
+def make_random(arguments: argparse.Namespace, folder: Path) -> Path:
+    """A model with random weights of the family and the size that were asked for."""
+    hidden = arguments.hidden
+    sizes = TinySizes(
+        hidden=hidden,
+        layers=arguments.layers,
+        heads=hidden // 32,
+        kv_heads=hidden // 64,
+        feed_forward=2 * hidden,
+    )
+    return make_tiny(arguments.family, folder, sizes=sizes)
 
 
 def tokens_per_second(

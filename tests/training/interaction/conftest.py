@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mmcorl.agents.agent import Agent
 from mmcorl.cohort.exchange import Exchange
 from mmcorl.cohort.store import open_store
 from mmcorl.config import Config
@@ -48,7 +49,7 @@ def interaction_config():
 
 @pytest.fixture
 def interact():
-    """`interact(config, steps, golds)`: run a cohort; gives {agent: (steps, final weights, metrics, trainer)}."""
+    """`interact(config, steps, golds)`: run a cohort; gives {agent: (steps, final weights, metrics)}."""
 
     def run(config, steps=(1,), golds=None):
         data = load_problems(config.data.train)
@@ -72,7 +73,8 @@ def interact():
                 trainer = trainers[name]
                 done = [trainer.step(number) for number in steps]
                 metrics = [{**step_metrics(step, name, grader, read), **step.extra} for step in done]
-                results[name] = (done, trainer.agent.model.state_dict(), metrics, trainer)
+                weights = trainer.agent.model.state_dict() if isinstance(trainer.agent, Agent) else {}
+                results[name] = (done, weights, metrics)
 
             threads = [threading.Thread(target=work, args=(name,)) for name in config.agents]
             for thread in threads:

@@ -32,7 +32,7 @@ def test_every_turn_is_rewarded_by_what_it_and_later_turns_score(interaction_con
     results = interact(config)
     scores = [list(scores_of(step, golds).values()) for [step], *_ in results.values()]
     expected = shared_rewards(torch.tensor(scores).permute(2, 0, 1), torch.ones(16, 3), 0.3)
-    for place, ([step], _, [metrics], _) in enumerate(results.values()):
+    for place, ([step], _, [metrics]) in enumerate(results.values()):
         assert Counter(r.role for r in step.records) == {f"debater {t}": 16 for t in (1, 2, 3)}
         for turn in (1, 2, 3):
             rewards = [r.reward for r in step.records if r.role == f"debater {turn}"]
@@ -56,7 +56,7 @@ def test_problems_without_a_label_are_debated_and_not_learned_from(interaction_c
     config = interaction_config("maporl", changes=LOOSE, turns=2)
     golds = load_problems(config.data.train).golds
     some = dict(list(golds.items())[::2])
-    [step], _, [metrics], _ = interact(config, golds=some)["ann"]
+    [step], _, [metrics] = interact(config, golds=some)["ann"]
     assert 0 < metrics["labelled"] < 1
     for record in step.records:
         assert (record.reward is None) == (record.problem.partition("#")[0] not in some)
@@ -85,7 +85,7 @@ def test_a_debate_may_end_when_all_agree(interaction_config, interact):
             assert following == answers[0].keys() - agreed
         ended = agreed or ended
     assert ended
-    for _, _, [metrics], _ in results.values():
+    for _, _, [metrics] in results.values():
         assert 1 == metrics["reached_1"] > metrics["reached_2"] >= metrics["reached_3"]
 
 

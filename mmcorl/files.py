@@ -30,15 +30,21 @@ def writing(path: Path, setting: str = "run.dir") -> Iterator[None]:
         ) from error
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file so that a reader, or the next run after a crash, sees the old text or the new one."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write to; it takes the place of `path` when the block ends without an error."""
     # Launchers that share a run's folder may write the same file at once.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with temporary.open("w", encoding="utf-8") as file:
+    yield temporary
+    temporary.replace(path)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file so that a reader, or the next run after a crash, sees the old text or the new one."""
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -46,15 +52,20 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
     A last line that a killed process could not finish is left out. Raises MmcorlError for damage anywhere else.
     """
+    return list(stream_lines(path))
+
+
+def stream_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """`read_lines`, one by one: a file may be larger than the memory."""
     if not path.exists():
-        return []
-    whole = path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is empty, or a torn line
-    lines: list[dict[str, Any]] = []
-    for number, line in enumerate(whole, start=1):
-        try:
-            lines.append(json.loads(line))
-        except ValueError as error:
-            raise MmcorlError(
-                f"{path}, line {number} is not JSON ({error}); the file was changed or damaged"
-            ) from None
-    return lines
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise MmcorlError(
+                    f"{path}, line {number} is not JSON ({error}); the file was changed or damaged"
+                ) from None

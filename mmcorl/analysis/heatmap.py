@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmcorl.analysis.diversity import Pair
+from mmcorl.files import replacing
 
 
 def draw_heatmap(pairs: Sequence[Pair], path: Path) -> None:
@@ -34,10 +35,8 @@ def draw_heatmap(pairs: Sequence[Pair], path: Path) -> None:
     )
     note = "; the diagonal is a model with another seed" if any(p.first == p.second for p in pairs) else ""
     figure.suptitle(f"{pairs[0].problems} problems{note}", fontsize=10)
-    # Renamed when whole: a viewer that reloads the file never sees half a picture.
-    temporary = path.with_name(f".{path.name}.partial")
-    figure.savefig(temporary, dpi=150, format="png")
-    temporary.replace(path)
+    with replacing(path) as temporary:  # a viewer that reloads the file never sees half a picture
+        figure.savefig(temporary, dpi=150, format="png")
 
 
 def _draw(axes: Axes, names: list[str], values: dict[tuple[str, str], float], title: str, form: str) -> None:

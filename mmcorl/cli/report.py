@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
 def _write(options: argparse.Namespace) -> int:
     from mmcorl.analysis.report.page import as_html, as_markdown, as_png
     from mmcorl.analysis.report.reading import read_report
-    from mmcorl.files import writing
+    from mmcorl.files import replacing, writing
 
     report = read_report(options.runs, with_samples=options.format == "html")
     match options.format:
@@ -60,8 +60,8 @@ def _write(options: argparse.Namespace) -> int:
         case _:
             content = as_png(report)
     path = options.output or options.runs[0] / f"report.{options.format}"
-    with writing(path, setting="--output"):
-        path.write_bytes(content)
+    with writing(path, setting="--output"), replacing(path) as temporary:
+        temporary.write_bytes(content)
     print(f"written: {path}")
     return 0
 

@@ -21,7 +21,7 @@ from mmcorl.evaluation.records import (
     benchmark_folders,
     read_result,
 )
-from mmcorl.files import writing
+from mmcorl.files import replacing, writing
 from mmcorl.graders import Grader
 
 
@@ -92,12 +92,10 @@ def regrade(result: BenchmarkResult, grader: Grader) -> list[SampleRecord]:
 
 
 def _replace_samples(folder: Path, samples: Sequence[SampleRecord]) -> None:
-    temporary = folder / f".{SAMPLES_FILE}.partial"
-    with writing(folder, OUT_SETTING):
-        temporary.unlink(missing_ok=True)
+    with writing(folder, OUT_SETTING), replacing(folder / SAMPLES_FILE) as temporary:
+        temporary.unlink(missing_ok=True)  # a process of the same number may have been killed here
         with Lines(temporary) as lines:
             lines.append(samples)
-        temporary.replace(folder / SAMPLES_FILE)
 
 
 def _changes(result: BenchmarkResult, after: Sequence[SampleRecord]) -> Rescored:

@@ -18,8 +18,9 @@ from rich.text import Text
 from mmcorl.config import Config, Section
 from mmcorl.config_loading import load_config, read_yaml, validate
 from mmcorl.errors import MmcorlError
+from mmcorl.files import read_lines
 from mmcorl.training.folders import RunFolder
-from mmcorl.training.metrics import Line, read_lines, read_metrics
+from mmcorl.training.metrics import Line, read_metrics
 
 Summary = dict[str, dict[str, Any]]
 

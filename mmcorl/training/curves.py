@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mmcorl.files import replacing
 from mmcorl.training.comparison import Variant
 
 # Okabe and Ito's palette, told apart with any colour vision; the marker says it once more.
@@ -39,10 +40,8 @@ def draw_curves(variants: Sequence[Variant], path: Path) -> None:
         axes.set_xlabel("step")
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False)
-    # Renamed when whole: a viewer that reloads the file never sees half a picture.
-    temporary = path.with_name(f".{path.name}.partial")
-    figure.savefig(temporary, dpi=150, format="png")
-    temporary.replace(path)
+    with replacing(path) as temporary:  # a viewer that reloads the file never sees half a picture
+        figure.savefig(temporary, dpi=150, format="png")
 
 
 def _draw(axes: Axes, variants: Sequence[Variant], agent: str, key: str) -> None:

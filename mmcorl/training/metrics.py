@@ -96,7 +96,7 @@ class CompletionRecord:
     """What the supervisor elected."""
     own_vote: str | None
     """What the agent's own completions elected."""
-    advantage: float | None = None
+    advantage: float
 
 
 class CompletionsLog(StepLog):

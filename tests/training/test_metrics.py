@@ -4,12 +4,12 @@ import resource
 import pytest
 
 from mmcorl.errors import MmcorlError
+from mmcorl.files import read_lines
 from mmcorl.training.metrics import (
     CompletionRecord,
     CompletionsLog,
     MetricsLog,
     Tail,
-    read_lines,
     read_metrics,
 )
 
@@ -97,7 +97,9 @@ def test_numbers_go_to_the_trackers_under_their_kind(tmp_path):
 
 
 def a_completion(text):
-    return CompletionRecord(problem="p1", text=text, answer="3", reward=1.0, vote="3", own_vote=None)
+    return CompletionRecord(
+        problem="p1", text=text, answer="3", reward=1.0, vote="3", own_vote=None, advantage=0.5
+    )
 
 
 def test_completions_have_a_line_each_and_resume_by_step(tmp_path):
@@ -117,7 +119,7 @@ def test_completions_have_a_line_each_and_resume_by_step(tmp_path):
         "reward": 1.0,
         "vote": "3",
         "own_vote": None,
-        "advantage": None,
+        "advantage": 0.5,
     }
 
 

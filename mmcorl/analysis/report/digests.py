@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -12,7 +11,7 @@ from statistics import fmean, stdev
 from typing import TypeVar
 
 from mmcorl.config import Config
-from mmcorl.errors import MmcorlError
+from mmcorl.files import stream_lines
 from mmcorl.training.metrics import Line
 
 T = TypeVar("T")
@@ -29,15 +28,13 @@ class Vote:
 
 @dataclass(frozen=True)
 class Group:
-    """An agent's completions of one problem at one step, as they were logged, and the advantage of each."""
+    """An agent's completions of one problem at one step, as they were logged."""
 
     step: int
     problem: str
     role: str | None
     """What the agent was to do, in a run whose agents read each other's texts; else None."""
     completions: list[Line]
-    advantages: list[float] | None
-    """None where they were not logged and do not follow from the rewards."""
 
     @property
     def vote(self) -> str | None:
@@ -79,27 +76,11 @@ def digest(path: Path, config: Config, steps: Collection[int], per_step: int) ->
             result.spread.append((step, fmean(deviations)))
         if step in steps:
             chosen = {name for place, name in enumerate(sorted(first_roles)) if place in places}
-            for group, advantages in zip(groups, _advantages(groups, config), strict=True):
+            for group in groups:
                 problem, role = _problem_and_role(group[0])
                 if problem in chosen:
-                    result.samples.append(Group(step, problem, role, group, advantages))
+                    result.samples.append(Group(step, problem, role, group))
     return result
-
-
-def stream_lines(path: Path) -> Iterator[Line]:
-    """The records of a JSONL file one by one, as `mmcorl.files.read_lines` gives them all at once."""
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return  # a killed process could not finish it
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise MmcorlError(
-                    f"{path}, line {number} is not JSON ({error}); the file was changed or damaged"
-                ) from None
 
 
 def evenly(items: Sequence[T], count: int) -> list[T]:
@@ -119,22 +100,3 @@ def _rewards(group: Sequence[Line]) -> list[float] | None:
     """The rewards of a group; None for a group without a label."""
     rewards = [line["reward"] for line in group]
     return None if None in rewards else rewards
-
-
-def _advantages(groups: Sequence[Sequence[Line]], config: Config) -> list[list[float] | None]:
-    """The advantages of all groups of a step: as logged, else as training derives them from the rewards."""
-    if all("advantage" in line for group in groups for line in group):
-        return [[line["advantage"] for line in group] for group in groups]
-    if "role" in groups[0][0] or len(set(map(len, groups))) > 1:
-        return [None] * len(groups)  # other rules scale roles; and a step may not be all there
-    import torch  # only older logs need it
-
-    from mmcorl.training.grpo import group_advantages
-
-    rewards = [_rewards(group) for group in groups]
-    values = [[0.0] * len(group) if row is None else row for group, row in zip(groups, rewards, strict=True)]
-    labelled = torch.tensor([row is not None for row in rewards])
-    return [
-        [float(value) for value in row]
-        for row in group_advantages(torch.tensor(values), labelled, config.loss.scale)
-    ]

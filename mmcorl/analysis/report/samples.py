@@ -30,6 +30,7 @@ class Shown:
     answer: str | None
     reward: float | None
     advantage: float | None
+    """None where it was not logged."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,9 @@ def choose(digests: Mapping[str, Digest], problems: Problems, budget: float) -> 
 
 
 def _agent_sample(agent: str, group: Group, longest: int) -> AgentSample:
-    advantages = group.advantages or [None] * len(group.completions)
-    lines = evenly(list(zip(group.completions, advantages, strict=True)), _MOST_COMPLETIONS)
     shown = [
-        Shown(*_shorten(line["text"], longest), line["answer"], line["reward"], advantage)
-        for line, advantage in lines
+        Shown(*_shorten(line["text"], longest), line["answer"], line["reward"], line.get("advantage"))
+        for line in evenly(group.completions, _MOST_COMPLETIONS)
     ]
     return AgentSample(
         f"{agent}, {group.role}" if group.role else agent,

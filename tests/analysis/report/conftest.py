@@ -73,10 +73,17 @@ def _write_run(
                     step,
                     [
                         CompletionRecord(
-                            problem, text.format(answer), answer, float(answer == other), other, own
+                            problem,
+                            text.format(answer),
+                            answer,
+                            reward,
+                            other,
+                            own,
+                            advantage=2 * reward - 0.5,
                         )
                         for problem in PROBLEMS
                         for answer in (own, own, other, own)
+                        for reward in [float(answer == other)]
                     ],
                 )
         metrics.append({"kind": "alarm", **alarm} for alarm in alarms)

@@ -1,13 +1,11 @@
 import json
 
 import pytest
-import torch
 
-from mmcorl.analysis.report.digests import digest, evenly, stream_lines
+from mmcorl.analysis.report.digests import digest, evenly
 from mmcorl.analysis.report.runs import read_runs
 from mmcorl.errors import MmcorlError
 from mmcorl.files import read_lines
-from mmcorl.training.grpo import group_advantages
 
 
 def rewrite(path, change):
@@ -29,38 +27,18 @@ def test_samples_are_spread_over_a_step_and_everything_is_counted(make_run):
     assert found.spread == [(step, pytest.approx(0.5)) for step in (1, 2, 3)]
 
 
-@pytest.mark.parametrize("scale", ["group", "batch", "none"])
-def test_advantages_that_were_not_logged_are_those_of_training(make_run, scale):
-    file, config = ann_of(make_run(loss={"scale": scale}))
-    [group] = digest(file, config, steps={2}, per_step=1).samples
-    rewards = torch.tensor([[0.0, 0.0, 1.0, 0.0]] * 4)
-    assert group.advantages == pytest.approx(
-        group_advantages(rewards, torch.ones(4).bool(), scale)[0].tolist()
-    )
-
-
-def test_logged_advantages_are_shown_as_they_are(make_run):
-    file, config = ann_of(make_run())
-    rewrite(file, lambda line: line | {"advantage": 7.0})
-    [group] = digest(file, config, steps={2}, per_step=1).samples
-    assert group.advantages == [7.0] * 4
-
-
-def test_groups_without_a_label_have_no_spread_and_no_advantage(make_run):
+def test_groups_without_a_label_have_no_spread(make_run):
     file, config = ann_of(make_run())
     rewrite(file, lambda line: line | {"reward": None, "vote": None})
     found = digest(file, config, steps={1}, per_step=1)
     assert found.spread == []
-    assert found.samples[0].advantages == [0.0] * 4
 
 
 def test_a_torn_last_step_is_read_as_far_as_it_goes(make_run):
     file, config = ann_of(make_run())
     file.write_bytes(file.read_bytes()[:-200])
     found = digest(file, config, steps={3}, per_step=4)
-    assert found.count < 48
-    assert all(group.advantages is None for group in found.samples), "the group's mean is not known"
-    assert list(stream_lines(file)) == read_lines(file)
+    assert 32 < found.count < 48
 
 
 def test_damage_before_the_end_is_told(make_run):
@@ -93,8 +71,8 @@ def test_a_problem_is_kept_with_all_the_roles_it_was_answered_in(make_run):
     ]
     file.write_text("".join(json.dumps(line) + "\n" for line in told))
     found = digest(file, config, steps={1}, per_step=1)
-    assert [(group.problem, group.role, group.advantages) for group in found.samples] == [
-        ("count-1-0", "solver", None),
-        ("count-1-0", "judge", None),
-    ], "how roles are scaled does not follow from the rewards"
+    assert [(group.problem, group.role) for group in found.samples] == [
+        ("count-1-0", "solver"),
+        ("count-1-0", "judge"),
+    ]
     assert {vote.answer for vote in found.votes} == {"3"}, "the vote is that of the first role"

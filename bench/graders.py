@@ -1,6 +1,6 @@
 """mmcorl's grader beside public ones: right verdicts on small cases, agreement on real completions, speed, hangs.
 
-    python bench/graders.py [--cases FILE] [--outputs DIR] [--sample 300] [--peers DIR] [--wrong mmcorl]
+    python bench/graders.py --cases FILE --outputs DIR [--sample 300] [--peers DIR] [--wrong mmcorl]
 
 The cases are JSON lines with `input` (answer, response or thread), `pred`, `gold`, `question`, `choices`, `expected` and
 `strictness` (must or policy); the outputs are `*.jsonl.gz` with `response`, `gold`, `question`, `choices`, `answer_type`
@@ -40,7 +40,6 @@ from rich.table import Table
 
 MEMORY_LIMIT = 4 << 30  # bytes of address space
 STARTUP_SECONDS = 120
-DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "cases"
 
 # -------------------------------------------------------------------------------------------- processes
 
@@ -251,8 +250,10 @@ def outputs_row(grader: Served, files: dict[str, list[Item]]) -> tuple[list[str]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--cases", type=Path, default=DEFAULT / "grader_cases.jsonl", metavar="FILE")
-    parser.add_argument("--outputs", type=Path, default=DEFAULT / "real_outputs", metavar="DIR")
+    parser.add_argument("--cases", type=Path, required=True, metavar="FILE", help="labelled cases")
+    parser.add_argument(
+        "--outputs", type=Path, required=True, metavar="DIR", help="completions with a verdict"
+    )
     parser.add_argument(
         "--sample", type=int, default=300, metavar="N", help="rows of each output file; 0 for all"
     )
@@ -267,7 +268,7 @@ def main() -> int:
     options = parser.parse_args()
     for path in (options.cases, options.outputs):
         if not path.exists():
-            print(f"error: {path} does not exist; give --cases and --outputs", file=sys.stderr)
+            print(f"error: {path} does not exist", file=sys.stderr)
             return 2
     names = [n.strip() for n in options.only.split(",")] if options.only else list(GRADERS)
     if unknown := [n for n in names if n not in GRADERS]:

@@ -79,7 +79,7 @@ class VLLMConfig(Section):
 
 class RolloutsConfig(Section):
     engine: Literal["transformers", "vllm"] = "transformers"
-    """What samples: the model being trained itself, or vLLM with a second copy of the weights, much faster on a GPU."""
+    """What samples: the model being trained itself, or vLLM with a second copy of the weights; see docs/vllm.md."""
     problems_per_step: int = Field(default=16, ge=1)
     """Problems that every agent answers in one step (the whole agent, over all its ranks)."""
     per_problem: int = Field(default=8, ge=1)

@@ -179,7 +179,12 @@ def step_extras(lessons: Sequence[Lesson]) -> dict[str, Any]:
         )
     )
     live = [(lesson.advantages * lesson.kept != 0).any(dim=1) for lesson in lessons]
-    told = [cut for lesson in lessons for ask, cut in zip(lesson.phase.asks, lesson.phase.cut) if ask.texts]  # noqa: B905
+    told = [
+        cut
+        for lesson in lessons
+        for ask, cut in zip(lesson.phase.asks, lesson.phase.cut, strict=True)
+        if ask.texts
+    ]
     return {
         "reward": mean(rewards[kept > 0].tolist()),
         "length": float(lengths.mean()) or None,  # an endpoint tells no tokens

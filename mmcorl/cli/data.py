@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from mmcorl.data.survey import PromptLength
     from mmcorl.graders import Grader
 
-_COLUMNS = ("id", "question", "images", "choices", "answer", "kind")
+_COLUMNS = (
+    *("id", "question", "images", "choices", "answer", "kind"),
+    *("tests", "entry_point", "before", "setup", "program"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "overrides", nargs="*", metavar="key=value",
-        help="settings as in training: prompt.*, images.*, dtype, attention, max_prompt_tokens, batch_tokens",
+        help="settings as in training: prompt.*, images.*, code.*, dtype, attention, max_prompt_tokens, batch_tokens",
     )  # fmt: skip
     what = parser.add_argument_group("what is run")
     what.add_argument(

@@ -15,13 +15,21 @@ from mmcorl.config.learning import (
     OptimizerConfig,
     RewardConfig,
 )
-from mmcorl.config.run import CheckpointsConfig, EvaluationConfig, LoggingConfig, MonitorsConfig, RunConfig
+from mmcorl.config.run import (
+    CheckpointsConfig,
+    CodeConfig,
+    EvaluationConfig,
+    LoggingConfig,
+    MonitorsConfig,
+    RunConfig,
+)
 from mmcorl.config.section import Section
 from mmcorl.config.tree import Config
 
 __all__ = [
     "AgentConfig",
     "CheckpointsConfig",
+    "CodeConfig",
     "CohortConfig",
     "ColumnsConfig",
     "ComasConfig",

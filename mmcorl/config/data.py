@@ -22,7 +22,20 @@ class ColumnsConfig(Section):
     answer: str | None = "answer"
     """Column with the gold answer. May be absent or null; without it there is no `reward.rule=gold` and no diagnostic of the votes."""
     kind: str | None = "kind"
-    """Column with the answer kind. Where the file has none: `choice` for rows with choices, else `math`."""
+    """Column with the answer kind. Where the file has none: `choice` for rows with choices, `code` for rows with tests,
+    else `math`."""
+    tests: str | None = "tests"
+    """Column with the tests of a code problem, which are its gold answer: Python with asserts or a `check(candidate)`, a list
+    of asserts, or of inputs with outputs. Votes need the inputs in them alone. May be absent; see docs/code.md."""
+    entry_point: str | None = "entry_point"
+    """Column with the name of the function under test, where its tests do not say it. May be absent."""
+    before: str | None = "before"
+    """Column with Python that comes before the program that answers a code problem, such as imports. May be absent."""
+    setup: str | None = "setup"
+    """Column with Python that the tests of a code problem need. May be absent."""
+    program: str | None = "program"
+    """Column with the inputs of a code problem apart from its tests, `{cases: [...], reads, before, after}`, as prepared
+    folders have them; with it a code problem needs no tests. May be absent."""
 
 
 class ScenesConfig(Section):

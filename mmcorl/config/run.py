@@ -30,6 +30,20 @@ class RunConfig(Section):
         return name
 
 
+class CodeConfig(Section):
+    case_seconds: float = Field(default=2.0, gt=0)
+    """CPU seconds that a program may take for one case; three times that on the clock."""
+    program_seconds: float = Field(default=10.0, gt=0)
+    """Seconds on the clock for all cases of a program together."""
+    memory_mib: int = Field(default=1024, ge=64)
+    """Memory of a program in MiB, as address space."""
+    processes: int | None = Field(default=None, ge=1)
+    """Programs that each process of an agent runs at the same time; null for one a core."""
+    unprotected: bool = False
+    """Run programs also where this machine cannot wall them off from its files, network and processes. For machines
+    that are a sandbox already."""
+
+
 class EvaluationConfig(Section):
     every: int = Field(default=50, ge=0)
     """Evaluate on `data.eval` before the first step, every so many steps and after the last; 0 never does, and is

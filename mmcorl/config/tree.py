@@ -10,7 +10,14 @@ from mmcorl.config.agents import AgentConfig, RolloutsConfig
 from mmcorl.config.consistency import contradictions
 from mmcorl.config.data import DataSplits, ImagesConfig, PromptConfig
 from mmcorl.config.learning import CohortConfig, InteractionConfig, LossConfig, OptimizerConfig, RewardConfig
-from mmcorl.config.run import CheckpointsConfig, EvaluationConfig, LoggingConfig, MonitorsConfig, RunConfig
+from mmcorl.config.run import (
+    CheckpointsConfig,
+    CodeConfig,
+    EvaluationConfig,
+    LoggingConfig,
+    MonitorsConfig,
+    RunConfig,
+)
 from mmcorl.config.section import Section
 
 
@@ -29,6 +36,8 @@ class Config(Section):
     """Sizes of images."""
     rollouts: RolloutsConfig = RolloutsConfig()
     """How completions are sampled."""
+    code: CodeConfig = CodeConfig()
+    """What programs that answer code problems may use."""
     cohort: CohortConfig = CohortConfig()
     """Who supervises whom, how votes are counted and where agents meet."""
     reward: RewardConfig = RewardConfig()

@@ -14,6 +14,7 @@ from typing import Any, get_args
 from mmcorl.config import ColumnsConfig
 from mmcorl.data.bad_rows import BadRow
 from mmcorl.data.hub import Hub
+from mmcorl.data.programs import has_program, read_program
 from mmcorl.data.quirks import Quirk, apply
 from mmcorl.data.web import fetch
 from mmcorl.problems import AnswerKind, Gold, ImageSource, Problem
@@ -32,6 +33,7 @@ _USUAL_NAMES = {
     "images": ("images", "image", "image_path", "decoded_image", "image_file", "img"),
     "choices": ("choices", "options"),
     "answer": ("answer", "solution", "ground_truth", "gold", "target", "label"),
+    "tests": ("tests", "test", "test_list", "unit_tests", "test_cases"),
 }
 
 
@@ -85,14 +87,17 @@ def read_row(row: Mapping[str, Any], number: int, source: Source) -> tuple[Probl
             )
         if not question.strip() and not images:
             raise BadRow("empty question", f"the column `{columns.question}` is empty, and there is no image")
+        kind = _kind(_cell(row, columns.kind), choices, has_program(row, columns))
+        program, tests = read_program(row, columns) if kind == "code" else (None, None)
         problem = Problem(
             id=_id(row, number, columns.id),
             question=question,
             images=images,
             choices=choices,
-            kind=_kind(_cell(row, columns.kind), choices),
+            kind=kind,
+            program=program,
         )
-        return problem, _gold(_cell(row, columns.answer))
+        return problem, tests or _gold(_cell(row, columns.answer))
     except BadRow as bad:
         raise type(bad)(bad.reason, f"row {number} of {source.name}: {bad}") from None
 
@@ -135,9 +140,9 @@ def _id(row: Mapping[str, Any], number: int, name: str | None) -> str:
     return str(value)
 
 
-def _kind(value: Any, choices: tuple[str, ...] | None) -> AnswerKind:
+def _kind(value: Any, choices: tuple[str, ...] | None, tests: bool) -> AnswerKind:
     if value is None:
-        return "math" if choices is None else "choice"
+        return "choice" if choices is not None else "code" if tests else "math"
     if value not in get_args(AnswerKind):
         raise BadRow(
             "unknown answer kind", f"kind={_shown(value)} is none of {', '.join(get_args(AnswerKind))}"

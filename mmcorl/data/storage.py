@@ -18,6 +18,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mmcorl.data.programs import stored_program
 from mmcorl.data.rows import Source, read_row
 from mmcorl.data.tables import Row, parquet_rows
 from mmcorl.errors import MmcorlError
@@ -35,6 +36,10 @@ FEATURES = datasets.Features(
         "choices": [datasets.Value("string")],
         "kind": datasets.Value("string"),
         "answer": datasets.Value("string"),
+        "program": {
+            "cases": [datasets.Value("string")],
+            **dict.fromkeys(("reads", "before", "after"), datasets.Value("string")),
+        },
     }
 )
 
@@ -152,6 +157,7 @@ def stored_row(problem: Problem, gold: Gold | None) -> Row:
         "choices": None if problem.choices is None else list(problem.choices),
         "kind": problem.kind,
         "answer": None if gold is None else gold.answer,
+        "program": stored_program(problem.program),
     }
 
 

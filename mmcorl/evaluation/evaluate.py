@@ -31,7 +31,7 @@ def evaluate(
     to do. Raises MmcorlError for data that cannot be read, before any model is loaded.
     """
     samplings = [asked.sampling(declaration) for declaration in declarations]
-    with Grader() as grader, Judges(grader) as judges:
+    with Grader() as grader, Judges(grader, asked.settings.code) as judges:
         loaded = [load_benchmark(d, grader, data.get(d.name), asked.limit) for d in declarations]
         begin_run(out, models, asked)
         parts = [

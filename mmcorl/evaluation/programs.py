@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from mmcorl.config import CodeConfig
 from mmcorl.evaluation.records import ProblemRecord
 from mmcorl.graders.answers import Answer
 from mmcorl.graders.code import passing
 from mmcorl.graders.extract import code_block
-from mmcorl.sandbox import Limits, Sandbox
+from mmcorl.sandbox import Sandbox
 from mmcorl.sandbox.unit_tests import UnitTests, read_tests, unpack_tests
 
-LIMITS = Limits(case_seconds=6.0, program_seconds=60.0, memory_bytes=4 << 30)
-"""What a program may use: seconds a test as LiveCodeBench gives them."""
+CODE = CodeConfig(case_seconds=6.0, program_seconds=60.0, memory_mib=4096)
+"""What a program may use unless it is set: seconds a test as LiveCodeBench gives them."""
 
 
 def join_tests(parts: Sequence[str]) -> str:

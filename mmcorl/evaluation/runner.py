@@ -14,11 +14,12 @@ from typing import Any, Self
 
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.processors import Prompt, PromptBuilder
+from mmcorl.config import CodeConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.evaluation.declaration import Declaration
 from mmcorl.evaluation.grading import Marker
 from mmcorl.evaluation.loading import LoadedBenchmark
-from mmcorl.evaluation.programs import LIMITS, grade_programs
+from mmcorl.evaluation.programs import CODE, grade_programs
 from mmcorl.evaluation.progress import Progress
 from mmcorl.evaluation.reading import Item
 from mmcorl.evaluation.records import (
@@ -36,6 +37,7 @@ from mmcorl.evaluation.records import (
 )
 from mmcorl.evaluation.settings import Asked
 from mmcorl.graders import Answer, Grader
+from mmcorl.graders.code import limits_of
 from mmcorl.sandbox import Sandbox
 
 
@@ -81,9 +83,9 @@ def begin_benchmark(out: Path, loaded: LoadedBenchmark, sampling: Sampling) -> P
 class Judges:
     """What grades completions: the grader, and a sandbox from the first program on."""
 
-    def __init__(self, grader: Grader) -> None:
+    def __init__(self, grader: Grader, code: CodeConfig = CODE) -> None:
         self._grader = grader
-        self._sandbox = Sandbox(LIMITS)
+        self._sandbox = Sandbox(limits_of(code), code.processes)
 
     def grade(
         self, given: Sequence[tuple[Item, str]], declaration: Declaration

@@ -10,10 +10,11 @@ from typing import Any, Literal
 from omegaconf import OmegaConf
 from pydantic import Field
 
-from mmcorl.config import AgentConfig, ImagesConfig, PromptConfig, RolloutsConfig, Section
+from mmcorl.config import AgentConfig, CodeConfig, ImagesConfig, PromptConfig, RolloutsConfig, Section
 from mmcorl.config_loading import load_config, merge_overrides, validate
 from mmcorl.errors import MmcorlError
 from mmcorl.evaluation.declaration import Declaration
+from mmcorl.evaluation.programs import CODE
 from mmcorl.evaluation.records import Sampling
 
 _MAX_PROMPT_TOKENS = 16_384
@@ -26,6 +27,8 @@ class EvaluationSettings(Section):
     """What is said around each question."""
     images: ImagesConfig = ImagesConfig()
     """Sizes of images."""
+    code: CodeConfig = CODE
+    """What a program may use, by default more than in training."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """As `agents.*.dtype`."""
     attention: Literal["sdpa", "eager"] = "sdpa"
@@ -82,9 +85,9 @@ class Asked:
 
 def read_settings(config: Path | None, overrides: Sequence[str]) -> EvaluationSettings:
     """`prompt` and `images` of a training run's configuration, if one is named, with `key=value` overrides on top."""
-    tree: dict[str, Any] = {}
+    tree: dict[str, Any] = {"code": CODE.model_dump(mode="json")}
     if config is not None:
         run = load_config(config)
-        tree = {"prompt": run.prompt.model_dump(mode="json"), "images": run.images.model_dump(mode="json")}
+        tree |= {"prompt": run.prompt.model_dump(mode="json"), "images": run.images.model_dump(mode="json")}
     merged = OmegaConf.to_container(merge_overrides(OmegaConf.create(tree), overrides), resolve=False)
     return validate(EvaluationSettings, merged, "mmcorl-eval")

@@ -13,10 +13,11 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from textwrap import indent
 
+from mmcorl.config import CodeConfig
 from mmcorl.graders.answers import Answer
 from mmcorl.problems import Problem
 from mmcorl.sandbox import Limits, Outcome, Program, ProgramSpec, Sandbox
-from mmcorl.sandbox.unit_tests import UnitTests, called_name, read_tests
+from mmcorl.sandbox.unit_tests import UnitTests, called_name, unit_tests_of
 from mmcorl.sandbox.values import bounded
 
 # A function that gives back recorded outputs. It is told them by calling it once for every case. They are read as literals,
@@ -40,6 +41,16 @@ for _case, _told in {recorded!r}:
     eval(_case)
 _told = None
 """
+
+
+def limits_of(config: CodeConfig) -> Limits:
+    """What the configuration lets a program use."""
+    return Limits(
+        case_seconds=config.case_seconds,
+        program_seconds=config.program_seconds,
+        memory_bytes=config.memory_mib << 20,
+        unprotected=config.unprotected,
+    )
 
 
 def answer_of_program(source: str, spec: ProgramSpec, sandbox: Sandbox) -> Answer | None:
@@ -184,8 +195,11 @@ class ProgramJudge:
         return self._correct(answer, gold, problem.program)
 
     def _passes(self, answer: Answer, gold: Answer, spec: ProgramSpec) -> bool:
-        entry = None if spec.reads == "stdin" or not spec.cases else called_name(spec.cases[0])
-        return outputs_pass(answer, spec, read_tests(gold.value, entry, spec.after), self._sandbox)
+        return outputs_pass(answer, spec, unit_tests_of(gold.value, spec), self._sandbox)
+
+    def warm(self) -> None:
+        """Start the sandbox's workers. Raises MmcorlError where this machine cannot run programs safely."""
+        self._sandbox.warm()
 
     def close(self) -> None:
         """End the sandbox's workers."""

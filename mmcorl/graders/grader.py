@@ -45,6 +45,7 @@ class Grader:
         workers: Most worker processes.
         cache: Symbolic comparisons remembered.
         program_limits: What a program that answers a code problem may use; None for the defaults.
+        program_workers: Programs run at the same time; None for one a core.
     """
 
     def __init__(
@@ -54,13 +55,14 @@ class Grader:
         workers: int = 2,
         cache: int = 65_536,
         program_limits: Limits | None = None,
+        program_workers: int | None = None,
     ) -> None:
         self.extraction = extraction or Extraction()
         self._pool = Pool(workers)
         self._timeout_s = timeout_s
         self._verdicts: OrderedDict[tuple[str, str], bool | None] = OrderedDict()
         self._cache = cache
-        self._programs = ProgramJudge(program_limits)
+        self._programs = ProgramJudge(program_limits, program_workers)
         self._lock = threading.Lock()
 
     def __enter__(self) -> Grader:
@@ -71,9 +73,17 @@ class Grader:
     ) -> None:
         self.close()
 
-    def warm(self) -> None:
-        """Start the worker processes and wait until they are ready, a second or so, so that no comparison has to."""
-        self._pool.warm()
+    def warm(self, problems: Sequence[Problem] | None = None) -> None:
+        """Start the worker processes and wait until they are ready, a second or so, so that no comparison has to.
+
+        With `problems`, only what answers to these are likely to need: the symbolic workers where a formula stands in
+        a question or an option, the sandbox where programs are run. Raises MmcorlError where this machine cannot run
+        programs safely.
+        """
+        if problems is None or any(p.kind != "code" and _speaks_formulas(p) for p in problems):
+            self._pool.warm()
+        if any(p.program for p in problems or ()):
+            self._programs.warm()
 
     def close(self) -> None:
         """End the worker processes."""
@@ -228,6 +238,10 @@ def _nearest(text: str, problem: Problem) -> Answer | None:
     texts = choices.options(problem)
     said = undress(text)
     return Answer("choice", conventions.nearest(said, texts)) if texts and re.search(r"\w", said) else None
+
+
+def _speaks_formulas(problem: Problem) -> bool:
+    return any("\\" in text for text in (problem.question, *(problem.choices or ())))
 
 
 def _needs_workers(text: str) -> bool:

@@ -11,21 +11,15 @@ import json
 import logging
 import os
 import queue
-import selectors
-import signal
-import subprocess
 import sys
 import threading
-import time
+
+from mmcorl.sandbox.lines import LineProcess, Lost
 
 logger = logging.getLogger(__name__)
 
 STARTUP_SECONDS = 60.0
 GRACE_SECONDS = 2.0  # in which a worker that is alive says that it gave up
-
-
-class Lost(Exception):
-    """A worker died or no longer answers. Never leaves the graders."""
 
 
 class Worker:
@@ -37,58 +31,23 @@ class Worker:
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "PYTHONHASHSEED": "0",
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "mmcorl.graders.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for the trainer, which then closes its workers' pipes
-        )
-        self._buffer = b""
+        self._process = LineProcess([sys.executable, "-m", "mmcorl.graders.worker"], environment)
         self._ready = False
 
     def wait(self) -> None:
         """Wait until the worker is ready. Raises Lost."""
         if not self._ready:
-            self._line(STARTUP_SECONDS)
+            self._process.receive(STARTUP_SECONDS)
             self._ready = True
 
     def ask(self, a: str, b: str, seconds: float) -> bool | None:
         """The worker's verdict, None if it gave up. Raises Lost, after which the worker must be killed."""
-        assert self._process.stdin is not None
         self.wait()
-        try:
-            self._process.stdin.write(json.dumps([a, b, seconds]).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError as error:
-            raise Lost("the worker is gone") from error
-        return {b"true": True, b"false": False}.get(self._line(seconds + GRACE_SECONDS))
+        self._process.send(json.dumps([a, b, seconds]).encode())
+        return {b"true": True, b"false": False}.get(self._process.receive(seconds + GRACE_SECONDS))
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # it leads a session of its own, with its child
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
-
-    def _line(self, seconds: float) -> bytes:
-        assert self._process.stdout is not None
-        pipe = self._process.stdout.fileno()
-        deadline = time.monotonic() + seconds
-        with selectors.DefaultSelector() as selector:
-            selector.register(pipe, selectors.EVENT_READ)
-            while b"\n" not in self._buffer:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise Lost(f"no answer within {seconds:g} s")
-                chunk = os.read(pipe, 4096)
-                if not chunk:
-                    raise Lost("the worker died")
-                self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line
+        self._process.kill()
 
 
 class Pool:

@@ -61,6 +61,19 @@ class Sandbox:
     ) -> None:
         self.close()
 
+    def warm(self) -> None:
+        """Start the workers that are not there. Raises MmcorlError where this machine cannot raise the walls."""
+        workers = [self._slots.get() for _ in range(self.workers)]
+        try:
+            workers[0] = workers[0] or _Worker(
+                self.limits
+            )  # before the others: where one may not be, none may
+            with ThreadPoolExecutor(self.workers) as threads:
+                workers = list(threads.map(lambda worker: worker or _Worker(self.limits), workers))
+        finally:
+            for worker in workers:
+                self._slots.put(worker)
+
     def run(self, programs: Sequence[Program]) -> list[list[Outcome]]:
         """The outcomes of every program's cases, in order. A slow program keeps one worker busy and no other.
 
@@ -124,7 +137,7 @@ class _Worker:
             self.close()
             raise MmcorlError(
                 f"this machine cannot run programs safely: {'; '.join(missing)}. "
-                "Run code problems on another one, or accept the risk with Limits(unprotected=True)"
+                "Run code problems on another one, or accept the risk with code.unprotected=true"
             )
 
     @property

@@ -76,6 +76,12 @@ def program_spec(text: str, entry_point: str | None = None, before: str = "", se
     return replace(spec, cases=_first(_method_call(row["input"], entry_point) for row in rows))
 
 
+def unit_tests_of(text: str, spec: ProgramSpec) -> UnitTests:
+    """The tests in a row whose `program_spec` is `spec`. Raises MmcorlError for tests of another form."""
+    entry_point = called_name(spec.cases[0]) if spec.cases and spec.reads == "calls" else None
+    return read_tests(text, entry_point, spec.after)
+
+
 def unpack_tests(text: str) -> str:
     """LiveCodeBench's private tests: base64 of zlib of a pickled string of JSON. Nothing is unpickled: the one string
     is taken from the stream, and a stream that holds anything else is refused. Raises MmcorlError.

@@ -12,6 +12,8 @@ from mmcorl.data.images import shown_image
 from mmcorl.data.loading import load_problems
 from mmcorl.data.twin import load_twin
 from mmcorl.errors import MmcorlError
+from mmcorl.graders.code import limits_of
+from mmcorl.sandbox import Sandbox
 from mmcorl.training.trackers import require_trackers
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -77,6 +79,9 @@ def _require_problems(config: Config, data: DataConfig, setting: str, gold: bool
     if data.scenes is not None:
         return min(data.scenes.size, data.limit or data.scenes.size)
     problems = load_problems(data, setting, require_gold=gold).problems
+    if any(problem.program for problem in problems):
+        with Sandbox(limits_of(config.code), workers=1) as sandbox:
+            sandbox.warm()
     images = ((problem.id, image) for problem in problems for image in problem.images)
     for problem_id, image in islice(images, _DECODED):
         shown_image(image, config.images, f"{setting}: image of {problem_id}")

@@ -18,6 +18,7 @@ from mmcorl.cohort.store import open_store
 from mmcorl.config import Config
 from mmcorl.data.loading import LoadedData, load_problems
 from mmcorl.graders import Answer, Grader
+from mmcorl.graders.code import limits_of
 from mmcorl.training import checkpoints, selection
 from mmcorl.training.building import load_trainer
 from mmcorl.training.folders import RunFolder
@@ -51,7 +52,9 @@ def run_agent(config: Config, name: str, *, store: str, attempt: str, resume_ste
             if config.data.eval and config.evaluation.every
             else None
         )
-        grader = stack.enter_context(Grader())
+        limits = limits_of(config.code)
+        grader = stack.enter_context(Grader(program_limits=limits, program_workers=config.code.processes))
+        grader.warm([*train.problems, *(heldout.problems if heldout else ())])
         golds = {
             p.id: grader.read(train.golds[p.id].answer, p) for p in train.problems if p.id in train.golds
         }

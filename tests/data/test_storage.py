@@ -59,10 +59,10 @@ def test_datasets_reads_the_parquet_file_with_images(tmp_path: Path):
         split="train",
         cache_dir=str(tmp_path / "cache"),
     )
-    assert list(rows.features) == ["id", "question", "images", "choices", "kind", "answer"]
+    assert list(rows.features) == ["id", "question", "images", "choices", "kind", "answer", "program"]
     assert rows[0]["images"][0].tobytes() == RED.tobytes()
     assert rows[1]["images"] == []
-    assert rows[1]["answer"] is None
+    assert rows[1]["answer"] is None and rows[1]["program"] is None
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "CMYK", "L", "I;16", "F", "P", "1", "LA"])

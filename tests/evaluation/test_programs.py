@@ -12,8 +12,9 @@ import pytest
 
 from mmcorl.evaluation.benchmarks import load_declaration
 from mmcorl.evaluation.loading import load_benchmark
-from mmcorl.evaluation.programs import LIMITS, grade_programs
+from mmcorl.evaluation.programs import CODE, grade_programs
 from mmcorl.graders import Grader
+from mmcorl.graders.code import limits_of
 from mmcorl.sandbox import Sandbox
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -25,7 +26,7 @@ LCB = {
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(LIMITS, workers=1) as sandbox:
+    with Sandbox(limits_of(CODE), workers=1) as sandbox:
         yield sandbox
 
 

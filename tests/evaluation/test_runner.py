@@ -159,6 +159,12 @@ def test_how_often_a_benchmark_is_sampled():
         Asked(EvaluationSettings(), samples=4).sampling(gsm8k)
 
 
+def test_programs_may_use_more_than_in_training_unless_it_is_set():
+    assert read_settings(None, []).code == EvaluationSettings().code
+    code = read_settings(None, ["code.memory_mib=512"]).code
+    assert (code.memory_mib, code.case_seconds, code.unprotected) == (512, 6.0, False)
+
+
 def test_instructions_of_benchmarks_and_of_the_user():
     code = load_declaration("mbpp")
     settings = read_settings(None, ["prompt.instruction=Mine."])

@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from mmcorl.config import CodeConfig
+from mmcorl.errors import MmcorlError
 from mmcorl.graders import Answer, Grader
-from mmcorl.graders.code import answer_of_program, answers_of_programs, outputs_pass, passes
+from mmcorl.graders.code import answer_of_program, answers_of_programs, limits_of, outputs_pass, passes
 from mmcorl.problems import Problem
 from mmcorl.sandbox import Limits, ProgramSpec, Sandbox
 from mmcorl.sandbox.unit_tests import program_spec, read_tests
@@ -123,6 +125,21 @@ def test_the_grader_reads_and_judges_programs():
         assert grader.classes(answers[:4]) == [[0, 1], [2]]
         gold = grader.read(CHECK, problem)
         assert [grader.correct(answer, gold, problem) for answer in answers[:4]] == [True, True, False, False]
+
+
+def test_only_what_the_problems_need_is_started(monkeypatch):
+    monkeypatch.setattr("mmcorl.sandbox.pool._START", "print('[\"Landlock is missing\"]')")
+    code = Problem("p", PROMPT, kind="code", program=SPEC)
+    with Grader() as grader:
+        grader.warm([Problem("q", "2 + 2?")])
+        with pytest.raises(MmcorlError, match="Landlock is missing"):
+            grader.warm([Problem("q", "2 + 2?"), code])
+
+
+def test_the_configuration_says_what_a_program_may_use():
+    assert limits_of(CodeConfig()) == Limits()
+    config = CodeConfig(case_seconds=1, program_seconds=3, memory_mib=256, unprotected=True)
+    assert limits_of(config) == Limits(1.0, 3.0, 256 << 20, unprotected=True)
 
 
 def test_without_inputs_the_text_is_the_answer():

@@ -132,8 +132,20 @@ def test_run_programs_is_a_sandbox_for_one_call():
 
 def test_where_a_wall_is_missing_nothing_runs(monkeypatch):
     monkeypatch.setattr(pool, "_START", "print('[\"Landlock is missing\"]')")
-    with Sandbox() as sandbox, pytest.raises(MmcorlError, match=r"Landlock is missing.*unprotected=True"):
+    with (
+        Sandbox() as sandbox,
+        pytest.raises(MmcorlError, match=r"Landlock is missing.*code.unprotected=true"),
+    ):
         sandbox.run([Program("", ("1",))])
+
+
+def test_warm_starts_what_programs_wait_for_and_finds_a_missing_wall(monkeypatch):
+    with Sandbox(workers=2) as sandbox:
+        sandbox.warm()
+        monkeypatch.setattr(pool, "_START", "print('[\"Landlock is missing\"]')")
+        assert sandbox.run([Program("", ("1",))] * 2) == [[Outcome("ok", "1")]] * 2  # by those that are there
+        with pytest.raises(MmcorlError, match="Landlock is missing"):
+            Sandbox(workers=2).warm()
 
 
 def test_a_wall_that_does_not_rise_is_found(tmp_path, monkeypatch):

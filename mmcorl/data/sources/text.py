@@ -55,10 +55,12 @@ TEXT = (
             ("first_of", "question", "query", "problem", "prompt"),
             ("first_of", "answer", "gt", "solution", "ground_truth"),
             ("first_of", "source", "tag", "domain", "data_source"),
+            ("first_of", "tests", "test", "test_list", "unit_tests", "test_cases"),
             ("kind_where", "code", "source", "code", "coding", "programming"),
         ),
         facts="The mixture of math, science and code questions of CoMAS, given out as files with its code; name a copy by "
         "`path`. Its evaluation files have `query`, `gt`, `tag`; that the training files have the same columns, and "
-        "which words mark code, is unverified.",
+        "which words mark code, is unverified, and so is where its code has tests: they are looked for in `tests`, `test`, "
+        "`test_list`, `unit_tests` and `test_cases`, and without any the text of a program is its answer.",
     ),
 )

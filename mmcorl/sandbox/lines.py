@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,10 @@ class Lost(Exception):
 
 
 class LineProcess:
-    """A child process with pipes for its standard input and output. Not safe for several threads at once."""
+    """A child process with pipes for its standard input and output. Not safe for several threads at once.
+
+    It shares nothing else with this process, leads a session of its own, and can be killed at any moment.
+    """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -59,8 +63,9 @@ class LineProcess:
         return line
 
     def kill(self) -> None:
-        """End the process at once and wait for it."""
-        self._process.kill()
+        """End the process, and what it started in its session, at once, and wait for it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None

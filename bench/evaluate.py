@@ -30,6 +30,7 @@ from mmcorl.evaluation.records import read_samples
 from mmcorl.evaluation.runner import Judges, Part, begin_benchmark, run_part
 from mmcorl.evaluation.settings import Asked, read_settings
 from mmcorl.graders import Grader
+from mmcorl.problems import Completion
 
 MAX_TOKENS = 10
 SETTINGS = read_settings(None, ["prompt.instruction=Think, then answer."])
@@ -93,7 +94,7 @@ def _benchmark_run(agent: Agent, loaded: LoadedBenchmark, asked: Asked, judges: 
 def _one_by_one(agent: Agent, loaded: LoadedBenchmark, asked: Asked, judges: Judges) -> list[str]:
     generate: Any = agent.model.eval().generate
     texts: list[str] = []
-    given: list[tuple[Item, str]] = []
+    given: list[tuple[Item, Completion]] = []
     sampling = asked.sampling(loaded.declaration)
     for item in loaded.items:
         prompt = agent.prompts._build(item.problem)  # not from the cache, which a first pass does not have
@@ -105,7 +106,7 @@ def _one_by_one(agent: Agent, loaded: LoadedBenchmark, asked: Asked, judges: Jud
         )
         new = agent.prompts.tokenizer.batch_decode(output[:, len(prompt.ids) :], skip_special_tokens=True)
         texts += new
-        given += [(item, text) for text in new]
+        given += [(item, Completion(text, (), (), finished=True)) for text in new]
     judges.grade(given, loaded.declaration)
     return texts
 

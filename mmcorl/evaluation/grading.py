@@ -28,7 +28,7 @@ class Marker:
         self._rule = convention_of(convention_name, problem)
         self._gold = None if problem.gold is None else grader.read(problem.gold, self._problem, self._rule)
 
-    def __call__(self, completion: str) -> tuple[Answer | None, bool]:
-        """What the completion concluded, and whether that is right."""
-        answer = self._grader.answer(completion, self._problem, self._rule)
+    def __call__(self, completion: str, finished: bool = True) -> tuple[Answer | None, bool]:
+        """What the completion concluded, and whether that is right; see `Grader.answer`."""
+        answer = self._grader.answer(completion, self._problem, self._rule, finished)
         return answer, self._grader.correct(answer, self._gold, self._problem, self._rule)

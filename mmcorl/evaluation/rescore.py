@@ -86,7 +86,7 @@ def regrade(result: BenchmarkResult, grader: Grader) -> list[SampleRecord]:
         console=Console(stderr=True),
         disable=not sys.stderr.isatty(),
     ):
-        answer, correct = mark[sample.problem](sample.completion)
+        answer, correct = mark[sample.problem](sample.completion, sample.finished)
         graded.append(replace(sample, answer=answer, correct=correct))
     return graded
 

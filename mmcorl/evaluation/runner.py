@@ -38,6 +38,7 @@ from mmcorl.evaluation.records import (
 from mmcorl.evaluation.settings import Asked
 from mmcorl.graders import Answer, Grader
 from mmcorl.graders.code import limits_of
+from mmcorl.problems import Completion
 from mmcorl.sandbox import Sandbox
 
 
@@ -88,16 +89,16 @@ class Judges:
         self._sandbox = Sandbox(limits_of(code), code.processes)
 
     def grade(
-        self, given: Sequence[tuple[Item, str]], declaration: Declaration
+        self, given: Sequence[tuple[Item, Completion]], declaration: Declaration
     ) -> list[tuple[Answer | None, bool]]:
         """What each completion concluded, and whether that is right."""
         if declaration.kind == "code":
-            asked = [(item.record, item.gold, text) for item, text in given]
+            asked = [(item.record, item.gold, completion.text) for item, completion in given]
             return grade_programs(asked, declaration.prelude, self._sandbox)
         marks = {
             item.problem.id: Marker(self._grader, item.record, declaration.convention) for item, _ in given
         }
-        return [marks[item.problem.id](text) for item, text in given]
+        return [marks[item.problem.id](c.text, c.finished) for item, c in given]
 
     def __enter__(self) -> Self:
         return self
@@ -175,7 +176,7 @@ def _answer(
         for number, completion in enumerate(group.completions)
     ]
     hashes = {item.problem.id: prompt_hash(agent.encode(item.problem)) for item in batch}
-    verdicts = judges.grade([(item, c.text) for item, _, c in given], part.benchmark.declaration)
+    verdicts = judges.grade([(item, c) for item, _, c in given], part.benchmark.declaration)
     seconds = round((time.monotonic() - started) / len(given), 4)
     return [
         SampleRecord(

@@ -31,6 +31,12 @@ class Extraction:
 
     Off in training: a completion that was cut off would vote with it.
     """
+    unclosed: bool = True
+    """Whether the end of the text ends a statement: an open tag (its end is a usual stop sequence), a phrase, a bare answer.
+
+    Off for completions that ran out of tokens, whose text just stopped there: only a tag, a box or a sentence that was
+    closed counts.
+    """
 
 
 How = Literal["tag", "box", "phrase", "bare", "last_line", "first_line", "last_number", "pred"]
@@ -120,6 +126,8 @@ def statements(text: str, extraction: Extraction) -> Iterator[Statement]:
             return
         if extraction.boxed and (inner := last_box(tagged)):
             yield Statement(inner, "box")
+        if not extraction.unclosed and _stops_in_tag(text):
+            return
         yield Statement(tagged, "tag")
         if extraction.phrase:
             yield from (Statement(p, "phrase") for p in phrases(tagged))
@@ -127,9 +135,11 @@ def statements(text: str, extraction: Extraction) -> Iterator[Statement]:
         if not boxed:
             return
         yield Statement(boxed, "box")
+    if not extraction.unclosed:
+        text = _whole_sentences(text)
     if extraction.phrase:
         yield from (Statement(p, "phrase") for p in phrases(text))
-    if extraction.bare:
+    if extraction.bare and extraction.unclosed:
         if len(text) < MAX_LINE and _FENCE.fullmatch(text.strip()):
             yield Statement(text, "bare")
         *above, last = text.strip()[-TAIL:].rsplit("\n", 1)
@@ -190,6 +200,19 @@ def last_tag(text: str) -> str | None:
     if marks and marks[0][1]:  # the opening tag was part of the prompt
         return text[: marks[0].start()].strip().rsplit("\n", 1)[-1][-MAX_UNOPENED:] or None
     return None
+
+
+def _stops_in_tag(text: str) -> bool:
+    """Whether a text ends with the content of an answer tag."""
+    last = [*_TAG.finditer(text)][-1]
+    return not last[1] and bool(text[last.end() :].strip())
+
+
+def _whole_sentences(text: str) -> str:
+    """The end of a text without the sentence, or the line, that something more could have gone on."""
+    tail = text[-TAIL:]
+    ends = [m.start() for m in _SENTENCE_END.finditer(tail) if m.end() < len(tail) or m[0].startswith("}")]
+    return tail[: ends[-1] + 1] if ends else ""
 
 
 def _breaks_off(text: str) -> bool:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 
 from mmcorl.graders import choices, comparison, conventions, folding, math, open_answers, scalars
@@ -18,7 +19,7 @@ from mmcorl.graders.extract import Extraction, Statement, code_block, statements
 from mmcorl.graders.latex import restored
 from mmcorl.graders.pool import Pool
 from mmcorl.graders.values import Raw
-from mmcorl.problems import Problem
+from mmcorl.problems import Completion, Problem
 from mmcorl.sandbox import Limits
 
 MAX_ANSWER = 10_000  # characters; nothing longer is an answer
@@ -95,36 +96,43 @@ class Grader:
         """Symbolic comparisons given up so far, each of them judged "not the same"."""
         return self._pool.timeouts
 
-    def answer(self, text: str, problem: Problem, convention: Convention = STRICT) -> Answer | None:
+    def answer(
+        self, text: str, problem: Problem, convention: Convention = STRICT, finished: bool = True
+    ) -> Answer | None:
         """What a completion concluded, or None if it concluded nothing that can be read. Never raises.
 
-        A convention with `nearest_choice` takes words that name no option for the option that is spelled most alike.
+        Of one that was not `finished`, because it ran out of tokens, only what was closed counts. A convention with `nearest_choice` takes words that name no option for the option that is spelled most alike.
         """
         if problem.kind == "code":
             return self._programs.answers([(code_block(text), problem)])[0]
         marked: list[str] = []
-        for statement, answer in self.readings(text, problem):
+        for statement, answer in self.readings(text, problem, finished):
             if answer is not None:
                 return answer
             marked += [statement.text] if statement.how in ("box", "tag", "phrase", "bare") else []
         return _nearest(marked[0], problem) if marked and convention.nearest_choice else None
 
-    def readings(self, text: str, problem: Problem) -> Iterator[tuple[Statement, Answer | None]]:
+    def readings(
+        self, text: str, problem: Problem, finished: bool = True
+    ) -> Iterator[tuple[Statement, Answer | None]]:
         """The places where a completion may state its answer, in order of preference, with the answer at each.
 
         `answer` takes the first that is not None. Of a program there are none.
         """
         multiple_choice = problem.kind == "choice" or problem.choices is not None
         confirm = self._until_out_of_time()
-        for statement in statements(text, self.extraction) if problem.kind != "code" else ():
+        extraction = self.extraction if finished else replace(self.extraction, unclosed=False)
+        for statement in statements(text, extraction) if problem.kind != "code" else ():
             if multiple_choice or statement.how not in ("last_line", "first_line"):
                 answer = self._read(statement.text, problem, confirm)
                 yield statement, answer if answer and _acceptable(answer, statement, problem) else None
 
-    def answers(self, asked: Sequence[tuple[str, Problem]]) -> list[Answer | None]:
+    def answers(self, asked: Sequence[tuple[Completion, Problem]]) -> list[Answer | None]:
         """`answer` for many completions, each with its problem; programs among them are run at the same time."""
-        ran = iter(self._programs.answers([(code_block(t), p) for t, p in asked if p.kind == "code"]))
-        return [next(ran) if p.kind == "code" else self.answer(t, p) for t, p in asked]
+        ran = iter(self._programs.answers([(code_block(c.text), p) for c, p in asked if p.kind == "code"]))
+        return [
+            next(ran) if p.kind == "code" else self.answer(c.text, p, finished=c.finished) for c, p in asked
+        ]
 
     def read(self, text: str, problem: Problem, convention: Convention = STRICT) -> Answer | None:
         """A bare answer, such as a gold: a letter, an option's text or a value, in any wrapping. Never raises."""

@@ -33,8 +33,11 @@ def evaluate(
         groups = agent.rollout(
             mine, samples=samples, max_tokens=max_tokens, noise_key=noise_key, temperature=config.temperature
         )
+        given = iter(
+            grader.answers([(c, p) for g, p in zip(groups, mine, strict=True) for c in g.completions])
+        )
         return [
-            [grader.correct(grader.answer(c.text, p), gold, p) for c in group.completions]
+            [grader.correct(next(given), gold, p) for _ in group.completions]
             for group, p, gold in zip(groups, mine, golds_read, strict=True)
         ]
 

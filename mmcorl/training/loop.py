@@ -172,7 +172,7 @@ class Trainer:
 
     def read(self, rollouts: Sequence[RolloutGroup]) -> Readings:
         """What this rank's completions and those of all others say."""
-        asked = [(c.text, group.problem) for group in rollouts for c in group.completions]
+        asked = [(c, group.problem) for group in rollouts for c in group.completions]
         given = iter(self.grader.answers(asked))  # all at once: programs run side by side
         mine = []
         for group in rollouts:

@@ -16,7 +16,7 @@ from mmcorl.data.reading import read_rows, source_of
 from mmcorl.data.rows import Source, read_row
 from mmcorl.data.storage import read_problems, write_problems
 from mmcorl.graders import Grader
-from mmcorl.problems import Gold, Problem
+from mmcorl.problems import Completion, Gold, Problem
 from mmcorl.sandbox import ProgramSpec
 
 ASSERTS = {
@@ -70,7 +70,7 @@ def test_what_the_tests_expect_decides_no_vote():
             ]
             pairs = [read_row(row, 0, SOURCE) for row in rows]
             problems, golds = [p for p, _ in pairs], [gold for _, gold in pairs]
-            answers = grader.answers([(WRITTEN[p.id], p) for p in problems])
+            answers = grader.answers([(Completion(WRITTEN[p.id], (), (), True), p) for p in problems])
             right = [
                 grader.correct(a, grader.read(gold.answer, p), p)
                 for a, gold, p in zip(answers, golds, problems, strict=True)

@@ -34,3 +34,11 @@ def test_nothing_is_right_without_a_gold():
     with Grader() as grader:
         mark = Marker(grader, ProblemRecord("1", "2 + 2?", None, "math", None), "strict")
         assert mark("\\boxed{4}") == (Answer("math", "4"), False)
+
+
+def test_a_completion_that_ran_out_of_tokens_may_not_end_in_its_answer():
+    with Grader() as grader:
+        mark = Marker(grader, ProblemRecord("1", "2 + 2?", None, "math", "4"), "strict")
+        assert mark("<answer>4") == (Answer("math", "4"), True)
+        assert mark("<answer>4", finished=False) == (None, False)
+        assert mark("<answer>4</answer> as", finished=False)[1]

@@ -8,7 +8,7 @@ from mmcorl.config import CodeConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.graders import Answer, Grader
 from mmcorl.graders.code import answer_of_program, answers_of_programs, limits_of, outputs_pass, passes
-from mmcorl.problems import Problem
+from mmcorl.problems import Completion, Problem
 from mmcorl.sandbox import Limits, ProgramSpec, Sandbox
 from mmcorl.sandbox.unit_tests import program_spec, read_tests
 
@@ -119,7 +119,8 @@ def test_the_grader_reads_and_judges_programs():
     written = [f"Here:\n```python\n{source}\n```" for source in (RIGHT, SAME, WRONG, FAILING)]
     with Grader(program_limits=Limits(case_seconds=1.0)) as grader:
         math = ("\\boxed{4}", Problem("q", "2 + 2?"))
-        answers = grader.answers([(text, problem) for text in written] + [math, ("no program", problem)])
+        asked = [(text, problem) for text in written] + [math, ("no program", problem)]
+        answers = grader.answers([(Completion(text, (), (), True), problem) for text, problem in asked])
         assert answers[4:] == [Answer("math", "4"), None]
         assert answers[:4] == [grader.answer(text, problem) for text in written]
         assert grader.classes(answers[:4]) == [[0, 1], [2]]

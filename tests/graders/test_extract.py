@@ -169,6 +169,30 @@ def test_a_tag_that_breaks_off_ends_the_search():
     assert first(r"The answer is 5. <answer>\frac{1}{") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("<answer>12", None),
+        ("<answer>12</answer> and", "12"),
+        ("<answer>12</answer> no, <answer>13", None),
+        ("<answer>12</answer> so <answer>", "12"),
+        (r"<answer>\boxed{12} or", "12"),
+        (r"It is \boxed{12} so", "12"),
+        (r"It is \boxed{12} so \boxed{1", None),
+        ("The answer is 12", None),
+        ("The answer is 3.", None),  # and then 14
+        ("The answer is 12. Let me", "12"),
+        ("The answer is 12\nLet me", "12"),
+        ('{"answer": "12"}', "12"),
+        ('{"answer": "12', None),
+        ("12", None),
+        ("B\nbecause", None),
+    ],
+)
+def test_what_was_not_closed_is_no_answer_of_a_text_that_just_stopped(text, content):
+    assert first(text, unclosed=False) == content
+
+
 def test_the_last_and_first_lines_are_candidates_but_not_those_of_a_listing():
     assert found("so we know\nB", "last_line") == ["B"]
     assert found("B\nbecause it is longer", "first_line") == ["B"]

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from mmcorl.graders import Answer, Extraction, Grader
-from mmcorl.problems import Problem
+from mmcorl.problems import Completion, Problem
 
 OPEN = Problem("p", "What is it?")
 TEXT = Problem("p", "Who?", kind="text")
@@ -41,6 +41,13 @@ def grader():
 def test_answer(grader, text, value):
     answer = grader.answer(text, OPEN)
     assert (answer and answer.value) == value
+
+
+def test_of_a_completion_that_ran_out_of_tokens_only_what_was_closed_counts(grader):
+    texts = ("<answer>12", "The answer is 12", "<answer>12</answer> as", r"\boxed{12} as")
+    asked = [(Completion(text, (), (), finished), OPEN) for text in texts for finished in (True, False)]
+    twelve = Answer("math", "12")
+    assert grader.answers(asked) == [twelve, None, twelve, None, twelve, twelve, twelve, twelve]
 
 
 def test_last_number_is_a_setting():

@@ -6,6 +6,7 @@ OUT/completions/NAME.jsonl one line a problem: `problem`, `question`, `choices`,
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,8 @@ def sample(
     The noise of a model depends on its name: the same weights under two names are the same model with two seeds.
     Raises MmcorlError where `out` has completions that were asked for differently.
     """
+    import torch
+
     from mmcorl.agents.agent import Agent
 
     _require_same(out, request.to_json() | {"problems": len(data.problems)})
@@ -80,7 +83,8 @@ def sample(
             continue
         told(f"{name}: {len(missing)} problems to answer {request.samples} times")
         agent = Agent.load(
-            name, request.settings.agent(model), request.settings.prompt, request.settings.images, request.settings.rollouts()
+            name, request.settings.agent(model), request.settings.prompt, request.settings.images,
+            request.settings.rollouts(), "cuda" if torch.cuda.is_available() else "cpu",
         )  # fmt: skip
         with Lines(files[name]) as lines:
             for start in range(0, len(missing), _BATCH):
@@ -102,6 +106,8 @@ def sample(
                     )
                     for group in groups
                 )
+        del agent
+        gc.collect()  # its weights, before those of the next
     return files
 
 

@@ -15,16 +15,14 @@ All are symmetric in the pair. With several samples a problem, an outcome's shar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from mmcorl.cohort.ballots import Classes
 from mmcorl.graders.answers import Answer
-
-Classes = Callable[[Sequence[Answer | None]], list[list[int]]]
-"""Groups the indices of equal answers, None in no group: `Grader.classes`."""
 
 DRAWS = 4_000
 _CHUNK = 4_000_000  # resampled values held at once
@@ -113,13 +111,6 @@ class Estimate:
     low: float
     high: float
 
-    def overlaps(self, other: Estimate) -> bool:
-        """Whether the intervals have a value in common; False where one is undefined."""
-        return self.low <= other.high and other.low <= self.high
-
-    def minus(self, other: Estimate) -> float:
-        return self.value - other.value
-
 
 @dataclass(frozen=True)
 class Pair:
@@ -170,7 +161,7 @@ def difference(one: Pair, other: Pair, measure: str) -> Estimate:
     """`one` minus `other` in a measure, with the interval of the difference on the same resamples of the problems."""
     column = Measures._fields.index(measure)
     low, high = _interval(one.draws[:, column] - other.draws[:, column])
-    return Estimate(getattr(one, measure).minus(getattr(other, measure)), low, high)
+    return Estimate(getattr(one, measure).value - getattr(other, measure).value, low, high)
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:

@@ -29,6 +29,7 @@ from mmcorl.data.storage import (
     FORMAT_VERSION,
     GROUP_BYTES,
     GROUP_ROWS,
+    OUT_SETTING,
     ROWS_FILE,
     WRITING,
     Header,
@@ -39,6 +40,7 @@ from mmcorl.data.storage import (
 )
 from mmcorl.data.tables import Row
 from mmcorl.errors import MmcorlError
+from mmcorl.files import write_whole, writing
 
 _BATCH_ROWS = 8  # that a worker takes at once
 _PROGRESS_FILE = "progress.json"
@@ -71,7 +73,7 @@ def prepare(
     Rows that are no problems are dropped and counted. `limit` takes only the first so many native rows. In memory are
     one part of at most `GROUP_ROWS` rows and `GROUP_BYTES` of images, and a few rows for each worker. `report` is told
     of the progress after every batch. Raises MmcorlError where `folder` holds something, where an unfinished
-    preparation of another source lies beside it, and where no row is a problem.
+    preparation of another source lies beside it, where it cannot be written, and where no row is a problem.
     """
     require_new(folder)
     unfinished = folder.parent / f".{folder.name}.unfinished"
@@ -182,7 +184,8 @@ def _stored_row(number: int, row: Row, source: Source) -> Row | BadRow:
 def _begin(unfinished: Path, source: str) -> Progress:
     """The progress of an earlier run, or none. What that run wrote after its last note is removed."""
     note = unfinished / _PROGRESS_FILE
-    unfinished.mkdir(parents=True, exist_ok=True)
+    with writing(unfinished, OUT_SETTING):
+        unfinished.mkdir(parents=True, exist_ok=True)
     if not note.is_file():
         return Progress(source)
     progress = Progress(**json.loads(note.read_text(encoding="utf-8")))
@@ -209,10 +212,9 @@ def _written_ids(unfinished: Path, progress: Progress) -> Iterator[str]:
 def _write_part(rows: list[Row], unfinished: Path, progress: Progress) -> Progress:
     schema: Any = FEATURES.arrow_schema
     progress = replace(progress, parts=progress.parts + 1)
-    pq.write_table(pa.Table.from_pylist(rows, schema), _parts(unfinished, progress)[-1], **WRITING)
-    note = unfinished / f"{_PROGRESS_FILE}.new"
-    note.write_text(json.dumps(asdict(progress)), encoding="utf-8")
-    note.replace(unfinished / _PROGRESS_FILE)
+    with writing(unfinished, OUT_SETTING):
+        pq.write_table(pa.Table.from_pylist(rows, schema), _parts(unfinished, progress)[-1], **WRITING)
+        write_whole(unfinished / _PROGRESS_FILE, json.dumps(asdict(progress)))
     return progress
 
 
@@ -222,12 +224,13 @@ def _finish(unfinished: Path, folder: Path, progress: Progress) -> Header:
         first = f"; the first: {progress.example}" if progress.example else ""
         raise MmcorlError(f"none of the {progress.rows} rows of {progress.source} is a problem{first}")
     whole = unfinished / "whole"
-    whole.mkdir(exist_ok=True)
-    with pq.ParquetWriter(whole / ROWS_FILE, FEATURES.arrow_schema, **WRITING) as writer:
-        for part in _parts(unfinished, progress):
-            writer.write_table(pq.read_table(part))
     header = Header(FORMAT_VERSION, progress.source, progress.kept, progress.dropped)
-    write_header(header, whole)
-    whole.replace(folder)
+    with writing(folder, OUT_SETTING):
+        whole.mkdir(exist_ok=True)
+        with pq.ParquetWriter(whole / ROWS_FILE, FEATURES.arrow_schema, **WRITING) as writer:
+            for part in _parts(unfinished, progress):
+                writer.write_table(pq.read_table(part))
+        write_header(header, whole)
+        whole.replace(folder)
     shutil.rmtree(unfinished)
     return header

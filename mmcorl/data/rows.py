@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import difflib
 import json
 from collections.abc import Collection, Mapping
@@ -97,7 +96,9 @@ def read_row(row: Mapping[str, Any], number: int, source: Source) -> tuple[Probl
             kind=kind,
             program=program,
         )
-        return problem, tests or _gold(_cell(row, columns.answer))
+        gold = tests or _gold(_cell(row, columns.answer))
+        _require_unicode(problem.id, question, *(choices or ()), gold.answer if gold else "")
+        return problem, gold
     except BadRow as bad:
         raise type(bad)(bad.reason, f"row {number} of {source.name}: {bad}") from None
 
@@ -129,6 +130,15 @@ def _question(row: Mapping[str, Any], source: Source) -> str:
     if not isinstance(question, str):
         raise BadRow("question is not text", f"the column `{name}` holds {_shown(question)}, not text")
     return question
+
+
+def _require_unicode(*texts: str) -> None:
+    """JSON can hold halves of characters, which neither tokenizers nor files take."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as error:
+        near = error.object[max(0, error.start - 20) : error.end + 20]
+        raise BadRow("text is not Unicode", f"its text holds half a character, in {near!a}") from None
 
 
 def _id(row: Mapping[str, Any], number: int, name: str | None) -> str:
@@ -212,7 +222,7 @@ def _image_of_text(text: str, source: Source) -> ImageSource:
     if text.startswith((*_BASE64_STARTS, "data:")):
         try:
             return base64.b64decode(text.partition(";base64,")[2] or text, validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise BadRow(
                 "broken base64 image", f"the image {_short(text)} is not whole base64 ({error})"
             ) from None

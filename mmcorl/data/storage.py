@@ -22,11 +22,14 @@ from mmcorl.data.programs import stored_program
 from mmcorl.data.rows import Source, read_row
 from mmcorl.data.tables import Row, parquet_rows
 from mmcorl.errors import MmcorlError
+from mmcorl.files import writing
 from mmcorl.problems import Gold, ImageSource, Problem
 
 FORMAT_VERSION = 1
 HEADER_FILE = "problems.json"
 ROWS_FILE = "problems.parquet"
+OUT_SETTING = "OUT"
+"""What a folder to write is called on the command line, for errors."""
 
 FEATURES = datasets.Features(
     {
@@ -67,25 +70,28 @@ def write_problems(pairs: Iterable[tuple[Problem, Gold | None]], folder: Path, s
 
     Encoded images are stored byte for byte, PIL images as PNG. Pairs are consumed one by one, and the folder appears
     only when it is whole. Raises MmcorlError when `folder` exists and is not empty, there are no problems, two share
-    an id or an image file cannot be read.
+    an id, an image file cannot be read or `folder` cannot be written.
     """
     require_new(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
-        whole = Path(scratch) / folder.name
-        whole.mkdir()
-        count = _write_rows(pairs, whole / ROWS_FILE)
-        if not count:
-            raise MmcorlError(f"there are no problems to write to {folder}")
-        header = Header(FORMAT_VERSION, source, count)
-        write_header(header, whole)
-        whole.rename(folder)
+    with writing(folder, OUT_SETTING):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
+            whole = Path(scratch) / folder.name
+            whole.mkdir()
+            count = _write_rows(pairs, whole / ROWS_FILE)
+            if not count:
+                raise MmcorlError(f"there are no problems to write to {folder}")
+            header = Header(FORMAT_VERSION, source, count)
+            write_header(header, whole)
+            whole.rename(folder)
     return header
 
 
 def require_new(folder: Path) -> None:
     """Raise MmcorlError for a folder that holds something."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    with writing(folder, OUT_SETTING):
+        there = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if there:
         raise MmcorlError(f"{folder} exists already; remove it or name another folder")
 
 

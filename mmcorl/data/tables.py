@@ -83,7 +83,7 @@ def _is_whole(file: IO[str], path: Path) -> bool:
     file.seek(0)
     try:
         values = json.loads(first).values()
-    except json.JSONDecodeError:  # the object goes on in the next line
+    except (json.JSONDecodeError, RecursionError):  # the object goes on in the next line, or is none
         return True
     return bool(values) and all(isinstance(value, dict) for value in values)
 
@@ -93,6 +93,8 @@ def _whole(file: IO[str], path: Path) -> list[Any]:
         value = json.load(file)
     except json.JSONDecodeError as error:
         raise MmcorlError(f"{path} is not valid JSON in line {error.lineno} ({error.msg})") from None
+    except RecursionError:
+        raise MmcorlError(f"{path} is nested too deeply to be rows") from None
     if isinstance(value, dict):
         return list(value.values()) if all(isinstance(row, dict) for row in value.values()) else [value]
     return value
@@ -109,3 +111,5 @@ def _lines(file: IO[str], path: Path) -> Iterator[Any]:
                 f"{path}, line {number}, is not one JSON object ({error.msg}); "
                 "a JSON or JSONL file holds a list of rows, or a row a line"
             ) from None
+        except RecursionError:
+            raise MmcorlError(f"{path}, line {number}, is nested too deeply to be a row") from None

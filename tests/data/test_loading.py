@@ -199,6 +199,8 @@ def test_an_empty_parquet_file(tmp_path: Path):
     ("text", "part"),
     [
         ('{"question": "q"}\n{"question"', "line 2, is not one JSON object"),
+        ('{"question": "q"}\n{"question": ' + "[" * 100_000, "line 2, is nested too deeply"),
+        ("[" * 100_000, "nested too deeply"),
         ('[{"question": "q"},\n', "is not valid JSON in line"),
         ('{\n "1": {"question": "q"},\n}', "is not valid JSON in line"),
         ('[{"question": "q"}, 3]', "row 1 of"),

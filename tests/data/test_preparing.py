@@ -182,6 +182,12 @@ def test_what_cannot_be_opened_leaves_nothing(tmp_path: Path):
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(MmcorlError, match=r"unfinished cannot be written .* another OUT"):
+        prepare(Source(rows_file(tmp_path)), tmp_path / "file" / "out")
+
+
 def test_a_named_column_that_is_nowhere(tmp_path: Path):
     with pytest.raises(MmcorlError, match="has no column `label`"):
         prepare(Source(rows_file(tmp_path), ColumnsConfig(answer="label")), tmp_path / "out")

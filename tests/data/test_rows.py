@@ -117,6 +117,7 @@ def test_rows_without_an_image(source: Source, nothing: object):
         ("https://example.org/a.png", "image is a URL"),
         ("data:image/png;base64,AAA", "broken base64 image"),
         ("iVBORw0KGgo(", "broken base64 image"),
+        ("data:image/png;base64,é", "broken base64 image"),
         (3, "not an image"),
         ([None], "not an image"),
         ([""], "not an image"),
@@ -210,6 +211,13 @@ def test_ids_are_text_or_integers(source: Source, stored: object):
 @pytest.mark.parametrize("stored", [None, 3, [{"role": "user", "content": "q"}]])
 def test_questions_are_text(source: Source, stored: object):
     assert refused({"question": stored}, source).reason == "question is not text"
+
+
+@pytest.mark.parametrize("column", ["id", "question", "answer"])
+def test_texts_are_whole_characters(source: Source, column: str):
+    error = refused({"question": "q", column: "half of \ud83d"}, source)
+    assert error.reason == "text is not Unicode"
+    assert r"half of \ud83d" in str(error)
 
 
 def test_a_question_may_be_all_image(source: Source):

@@ -102,6 +102,8 @@ def test_folders_are_not_written_over(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(MmcorlError, match="exists already"):
         write_problems(text_problems(3), tmp_path / "file")
+    with pytest.raises(MmcorlError, match="cannot be written"):
+        write_problems(text_problems(3), tmp_path / "file" / "out")
     (tmp_path / "empty").mkdir()
     assert write_problems(text_problems(3), tmp_path / "empty").count == 3
 

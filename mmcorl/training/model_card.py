@@ -21,25 +21,33 @@ _METHODS = {
     "gold": "reinforcement learning with the labelled answers",
     "random": "a control: random rewards",
     "format_only": "a control: rewarded for giving any answer",
-    "incorrect": "a control: rewarded for answers that are not its vote",
+    "incorrect": "a control: rewarded for the runner-up of its own vote",
+    "comas": "CoMAS: agents solve, evaluate and score each other's solutions",
+    "maporl": "MAPoRL: agents debate, scored by the labelled answers",
 }
+_WITH_LABELS = {"gold", "maporl"}
 
 
 def model_card(config: Config, name: str, best: Mapping[str, Any] | None) -> str:
     """The card of agent `name`, in Markdown with the hub's YAML header. `best` is what `best.json` says."""
     agent = config.agents[name]
+    key, method = (
+        ("interaction.kind", config.interaction.kind)
+        if config.interaction
+        else ("reward.rule", config.reward.rule)
+    )
     header = {
         "library_name": "transformers",
         "base_model": agent.model,
-        "tags": ["mmcorl", config.reward.rule],
+        "tags": ["mmcorl", method],
     }
     peers = [f"`{other}` ({settings.model})" for other, settings in config.agents.items() if other != name]
     facts = [
         f"- Trained from: `{agent.model}`",
-        f"- Method: {_METHODS[config.reward.rule]} (`reward.rule={config.reward.rule}`)",
+        f"- Method: {_METHODS[method]} (`{key}={method}`)",
         f"- Cohort: agent `{name}`" + (f" with {', '.join(peers)}; " if peers else ", alone; ")
         + f"`cohort.topology={config.cohort.topology}`",
-        f"- Labels: {'used as rewards' if config.reward.rule == 'gold' else 'none'}",
+        f"- Labels: {'used as rewards' if method in _WITH_LABELS else 'none in training'}",
         f"- Problems: {_data(config.data.train)}",
         f"- Steps: {config.run.steps} of {config.rollouts.problems_per_step} problems x "
         f"{config.rollouts.per_problem} completions; seed {config.run.seed}",

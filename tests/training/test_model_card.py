@@ -1,7 +1,9 @@
 from pathlib import Path
+from typing import get_args
 
 import yaml
 
+from mmcorl.config import InteractionConfig
 from mmcorl.config_loading import load_config
 from mmcorl.rewards import RULES
 from mmcorl.training.model_card import _METHODS, model_card
@@ -9,8 +11,11 @@ from mmcorl.training.model_card import _METHODS, model_card
 BEST = {"step": 30, "score": 0.8125, "rule": "held-out greedy accuracy"}
 
 
-def card(*overrides, best=None):
-    return model_card(load_config(Path("configs/quickstart.yaml"), list(overrides)), "qwen", best)
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+def card(*overrides, best=None, file="quickstart.yaml"):
+    return model_card(load_config(CONFIGS / file, list(overrides)), "qwen", best)
 
 
 def test_a_card_says_with_whom_how_and_which_checkpoint():
@@ -28,5 +33,12 @@ def test_a_run_on_gold_answers_says_so():
     assert "This checkpoint" not in card()
 
 
-def test_every_rule_has_a_sentence():
-    assert set(_METHODS) == {*RULES, "gold"}
+def test_agents_that_read_each_other_are_no_co_rl():
+    maporl, comas = (card(file=f"tiny/{kind}.yaml") for kind in ("maporl", "comas"))
+    assert "(`interaction.kind=maporl`)" in maporl and "- Labels: used as rewards" in maporl
+    assert "(`interaction.kind=comas`)" in comas and "- Labels: none" in comas
+    assert "Co-RL" not in maporl + comas
+
+
+def test_every_method_has_a_sentence():
+    assert set(_METHODS) == {*RULES, "gold", *get_args(InteractionConfig.model_fields["kind"].annotation)}

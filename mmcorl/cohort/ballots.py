@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from mmcorl.config import Ties
 from mmcorl.graders.answers import Answer
 
 Classes = Callable[[Sequence[Answer | None]], list[list[int]]]
 """Groups the indices of equal answers in order of first appearance, None in no group: `Grader.classes`."""
-
-Ties = Literal["first", "abstain"]
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
-from mmcorl.cohort.ballots import Ballot, Classes, Ties, Vote, elect, pool, weighed
-
-Topology = Literal["ring", "self", "peers", "all"]
-Weigh = Literal["votes", "share", "pooled"]
+from mmcorl.cohort.ballots import Ballot, Classes, Vote, elect, pool, weighed
+from mmcorl.config import Ties, Topology, Weigh
 
 
 def supervisors(agents: Sequence[str], topology: Topology, agent: str) -> list[str]:

@@ -4,16 +4,30 @@ The docstring under each field is its documentation, also in `docs/configuration
 into it.
 """
 
-from mmcorl.config.agents import AgentConfig, RolloutsConfig, VLLMConfig
-from mmcorl.config.data import ColumnsConfig, DataConfig, DataSplits, ImagesConfig, PromptConfig, ScenesConfig
+from mmcorl.config.agents import AgentConfig, Attention, Dtype, Part, RolloutsConfig, VLLMConfig
+from mmcorl.config.data import (
+    ColumnsConfig,
+    DataConfig,
+    DataSplits,
+    ImagesConfig,
+    PromptConfig,
+    ScenesConfig,
+    Task,
+)
 from mmcorl.config.learning import (
     CohortConfig,
     ComasConfig,
     InteractionConfig,
     LossConfig,
+    LossKind,
     MaporlConfig,
     OptimizerConfig,
     RewardConfig,
+    SamplerCorrection,
+    Scale,
+    Ties,
+    Topology,
+    Weigh,
 )
 from mmcorl.config.run import (
     CheckpointsConfig,
@@ -28,6 +42,7 @@ from mmcorl.config.tree import Config
 
 __all__ = [
     "AgentConfig",
+    "Attention",
     "CheckpointsConfig",
     "CodeConfig",
     "CohortConfig",
@@ -36,19 +51,28 @@ __all__ = [
     "Config",
     "DataConfig",
     "DataSplits",
+    "Dtype",
     "EvaluationConfig",
     "ImagesConfig",
     "InteractionConfig",
     "LoggingConfig",
     "LossConfig",
+    "LossKind",
     "MaporlConfig",
     "MonitorsConfig",
     "OptimizerConfig",
+    "Part",
     "PromptConfig",
     "RewardConfig",
     "RolloutsConfig",
     "RunConfig",
+    "SamplerCorrection",
+    "Scale",
     "ScenesConfig",
     "Section",
+    "Task",
+    "Ties",
+    "Topology",
     "VLLMConfig",
+    "Weigh",
 ]

@@ -9,6 +9,10 @@ from pydantic import Field, field_validator, model_validator
 
 from mmcorl.config.section import Section
 
+Part = Literal["vision", "projector", "text"]
+Dtype = Literal["float32", "bfloat16"]
+Attention = Literal["sdpa", "eager"]
+
 
 class AgentConfig(Section):
     model: str
@@ -25,13 +29,13 @@ class AgentConfig(Section):
     """Data-parallel processes of this agent."""
     devices: tuple[int, ...] | None = None
     """GPU index of each rank; null lets agents share the first GPU, or the CPU where there is none."""
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Dtype = "float32"
     """Type of the forward pass; weights and optimiser state stay float32."""
-    freeze: tuple[Literal["vision", "projector", "text"], ...] = ()
+    freeze: tuple[Part, ...] = ()
     """Parts of the model that are not trained."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
-    attention: Literal["sdpa", "eager"] = "sdpa"
+    attention: Attention = "sdpa"
     """Attention implementation of transformers."""
     shared_prefix: Literal["auto", "off"] = "auto"
     """Compute each prompt with its image once per group (auto), or repeat it for every completion (off)."""

@@ -8,6 +8,8 @@ from pydantic import Field, field_validator, model_validator
 
 from mmcorl.config.section import Section
 
+Task = Literal["count", "compare", "add", "chart"]
+
 
 class ColumnsConfig(Section):
     id: str | None = "id"
@@ -39,7 +41,7 @@ class ColumnsConfig(Section):
 
 
 class ScenesConfig(Section):
-    tasks: tuple[Literal["count", "compare", "add", "chart"], ...] = ("count",)
+    tasks: tuple[Task, ...] = ("count",)
     """What the rendered problems ask; they take turns."""
     size: int = Field(default=720, ge=1)
     """Number of problems."""

@@ -8,15 +8,22 @@ from pydantic import Field
 
 from mmcorl.config.section import Section
 
+Topology = Literal["ring", "self", "peers", "all"]
+Ties = Literal["first", "abstain"]
+Weigh = Literal["votes", "share", "pooled"]
+LossKind = Literal["grpo", "bnpo", "dr_grpo", "dapo"]
+Scale = Literal["group", "batch", "none"]
+SamplerCorrection = Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
+
 
 class CohortConfig(Section):
-    topology: Literal["ring", "self", "peers", "all"] = "ring"
+    topology: Topology = "ring"
     """Who supervises whom: each agent its successor (ring), itself (self), or the majority of the others or of all."""
     threshold: float = Field(default=0.0, ge=0, le=1)
     """A vote whose share of the parsed answers is below this elects nothing."""
-    ties: Literal["first", "abstain"] = "first"
+    ties: Ties = "first"
     """A tie elects the answer met first (as in the paper's release) or nothing."""
-    weigh: Literal["votes", "share", "pooled"] = "votes"
+    weigh: Weigh = "votes"
     """What counts under `peers` and `all`: each agent's vote once, each by its share, or all their completions as one
     ballot, to which `threshold` and `ties` then apply. Under votes and share a tie elects nothing."""
     store: str = "tcp://127.0.0.1:0"
@@ -85,9 +92,9 @@ class InteractionConfig(Section):
 
 
 class LossConfig(Section):
-    kind: Literal["grpo", "bnpo", "dr_grpo", "dapo"] = "dapo"
+    kind: LossKind = "dapo"
     """How token losses become one number; all but bnpo are independent of how the batch is cut."""
-    scale: Literal["group", "batch", "none"] = "group"
+    scale: Scale = "group"
     """Divide advantages by the group's standard deviation, the batch's, or not at all."""
     clip_low: float = Field(default=0.2, ge=0)
     """Probability ratios are clipped below 1 minus this."""
@@ -102,9 +109,7 @@ class LossConfig(Section):
     """Optimiser updates on each batch of rollouts, each on an equal share of its problems."""
     bnpo_completions: int = Field(default=1, ge=1)
     """Completions over which bnpo takes its token mean; the local batch size of the run to be reproduced."""
-    sampler_correction: Literal[
-        "none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"
-    ] = "token_truncate"
+    sampler_correction: SamplerCorrection = "token_truncate"
     """Importance weight between the sampler and the policy."""
     sampler_cap: float = Field(default=3.0, gt=0)
     """Largest importance weight; larger ones are cut to it (truncate) or to zero (mask)."""

@@ -13,14 +13,12 @@ Problem number i of a seed is always the same, whatever the size of the set it i
 from __future__ import annotations
 
 import random
-from typing import Literal
 
 from PIL import Image, ImageDraw, ImageFont
 
-from mmcorl.config import ScenesConfig
+from mmcorl.config import ScenesConfig, Task
 from mmcorl.problems import Gold, Problem
 
-Task = Literal["count", "compare", "add", "chart"]
 Colour = tuple[int, int, int]
 
 COLOURS: dict[str, Colour] = {

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from omegaconf import OmegaConf
 from pydantic import Field
 
-from mmcorl.config import AgentConfig, CodeConfig, ImagesConfig, PromptConfig, RolloutsConfig, Section
+from mmcorl.config import (
+    AgentConfig,
+    Attention,
+    CodeConfig,
+    Dtype,
+    ImagesConfig,
+    PromptConfig,
+    RolloutsConfig,
+    Section,
+)
 from mmcorl.config_loading import load_config, merge_overrides, validate
 from mmcorl.errors import MmcorlError
 from mmcorl.evaluation.declaration import Declaration
@@ -29,9 +38,9 @@ class EvaluationSettings(Section):
     """Sizes of images."""
     code: CodeConfig = CODE
     """What a program may use, by default more than in training."""
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Dtype = "float32"
     """As `agents.*.dtype`."""
-    attention: Literal["sdpa", "eager"] = "sdpa"
+    attention: Attention = "sdpa"
     """As `agents.*.attention`."""
     max_prompt_tokens: int = Field(default=_MAX_PROMPT_TOKENS, ge=1)
     """As `rollouts.max_prompt_tokens`."""

@@ -9,16 +9,11 @@ micro-batches of all ranks), so that the sum over any way of cutting the batch i
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
+from mmcorl.config import LossKind, SamplerCorrection, Scale
 from mmcorl.errors import MmcorlError
-
-Scale = Literal["group", "batch", "none"]
-LossKind = Literal["grpo", "bnpo", "dr_grpo", "dapo"]
-SamplerCorrection = Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
 
 
 def group_advantages(rewards_nk: Tensor, labelled_n: Tensor, scale: Scale, eps: float = 1e-4) -> Tensor:

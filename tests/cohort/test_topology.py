@@ -1,7 +1,8 @@
 import pytest
 
-from mmcorl.cohort.ballots import Ballot, Ties, Vote, elect
+from mmcorl.cohort.ballots import Ballot, Vote, elect
 from mmcorl.cohort.topology import supervise, supervisors
+from mmcorl.config import Ties
 from mmcorl.graders import Answer, Grader
 
 CLASSES = Grader().classes

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mmcorl.config import Scale
 from mmcorl.errors import MmcorlError
 from mmcorl.training.grpo import (
-    Scale,
     batch_loss,
     completion_weights,
     group_advantages,

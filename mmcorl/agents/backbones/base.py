@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -16,9 +16,7 @@ from transformers import (
     ProcessorMixin,
 )
 
-from mmcorl.config import ImagesConfig
-
-Part = Literal["vision", "projector", "text"]
+from mmcorl.config import ImagesConfig, Part
 
 
 class Backbone:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -120,7 +121,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     from mmcorl.evaluation.tables import as_table
 
     summary = evaluate(models, declarations, asked, options.out, data)
-    Console().print(as_table(summary))
+    Console(width=None if sys.stdout.isatty() else 120).print(as_table(summary))
     print(f"written: {options.out}")
     return 0
 
@@ -128,8 +129,8 @@ def _evaluate(options: argparse.Namespace) -> int:
 def _asked(options: argparse.Namespace) -> Asked:
     from mmcorl.evaluation.settings import Asked, read_settings
 
-    if options.temperature is not None and options.temperature < 0:
-        raise MmcorlError(f"--temperature={options.temperature} is negative; 0 is greedy")
+    if options.temperature is not None and not 0 <= options.temperature < math.inf:
+        raise MmcorlError(f"--temperature={options.temperature} is no number from 0 up; 0 is greedy")
     if options.top_p is not None and not 0 < options.top_p <= 1:
         raise MmcorlError(f"--top-p={options.top_p} is not above 0 and at most 1")
     return Asked(

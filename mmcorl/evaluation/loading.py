@@ -71,7 +71,7 @@ def load_benchmark(
                 continue
             except BadRow as bad:
                 dropped[bad.reason] += 1
-                example = example or str(bad)
+                example = example or f"{bad.reason}: {bad}"
                 continue
             if item.problem.id in items:
                 raise MmcorlError(f"two rows have the id {item.problem.id}")

@@ -178,8 +178,18 @@ def _facts(row: Row, declaration: Declaration) -> dict[str, Any]:
     stripped = {name: value.strip() if isinstance(value, str) else value for name, value in values.items()}
     facts = {n: v for n, v in stripped.items() if v is not None and v != "" and v == v}
     if "precision" in facts:
-        facts["precision"] = int(facts["precision"])  # Parquet has it as a float, for its missing values
-    return facts
+        facts["precision"] = _decimals(facts["precision"])
+    return facts | {name: _text(facts[name]) for name in ("unit", "answer_type") if name in facts}
+
+
+def _decimals(precision: Any) -> int:
+    try:
+        decimals = int(precision)  # Parquet has it as a float, for its missing values
+    except (TypeError, ValueError, OverflowError):
+        decimals = -1
+    if decimals < 0:
+        raise BadRow("precision is no number of decimals", f"{precision!r:.80} is none")
+    return decimals
 
 
 def _images(row: Row, columns: str | None) -> list[Any]:

@@ -236,6 +236,19 @@ def test_mistakes_are_named(read, grader, tmp_path):
         load_benchmark(load_declaration("gsm8k"), grader, tmp_path / "nowhere.jsonl")
 
 
+@pytest.mark.parametrize("precision", [float("inf"), "two", [1], -1])
+def test_a_precision_that_is_none_drops_its_row(read, precision):
+    row = {
+        "pid": "1", "question": "How wide?", "image": "image.png", "choices": None, "unit": 5, "answer": "1.2",
+        "question_type": "free_form", "answer_type": "float", "metadata": {},
+    }  # fmt: skip
+    kept = read("mathvista", row | {"precision": 1.0})
+    assert kept.items[0].record.fields["precision"] == 1
+    assert kept.items[0].record.fields["unit"] == "5"
+    with pytest.raises(MmcorlError, match="precision is no number of decimals"):
+        read("mathvista", row | {"precision": precision})
+
+
 def test_a_folder_without_the_split_is_refused(grader, tmp_path):
     (tmp_path / "train.jsonl").write_text('{"question": "?", "answer": "#### 1"}\n')
     with pytest.raises(MmcorlError, match=r"gsm8k: .*cannot be read.*(main|test)"):

@@ -17,11 +17,12 @@ wordings, the labelled answers."""
 
 @dataclass(frozen=True)
 class RewardInputs:
-    """A step of one agent. All sequences but `same` and `draw` are parallel to `problems`.
+    """A step of one agent. All sequences are parallel to `problems`.
 
     `answers` holds the K answers of each problem's completions, None where a completion concluded nothing;
     `own_votes` what the agent's completions elect; `supervising_votes` what the agent's topology elects. `same` tells
-    whether two answers are equal (`Grader.same`). `own_ballots` count all completions that vote, of which `answers`
+    whether two answers are equal (`Grader.same`), `correct` whether one is right by a labelled answer, which for a
+    program are tests (`Grader.correct`). `own_ballots` count all completions that vote, of which `answers`
     are the first K. Under the need `twin`, rows 2i and 2i + 1 are the two wordings of one problem.
 
     What follows is there for rules that need it: `teacher_votes`, and `statistics` with the mean over its tokens for
@@ -33,6 +34,7 @@ class RewardInputs:
     own_votes: Sequence[Vote]
     supervising_votes: Sequence[Vote]
     same: Callable[[Answer, Answer], bool]
+    correct: Callable[[Answer | None, Answer | None, Problem], bool]
     own_ballots: Sequence[Ballot] = ()
     teacher_votes: Sequence[Vote] = ()
     statistics: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)

@@ -129,7 +129,7 @@ class Trainer:
 
         rewards = self.rule(
             RewardInputs(
-                problems, readings.answers, votes[name], supervising, self.grader.same,
+                problems, readings.answers, votes[name], supervising, self.grader.same, self.grader.correct,
                 cohort[name], teacher_votes, statistics, partial(self.draw, number),
             )
         )  # fmt: skip

@@ -39,7 +39,7 @@ def step_metrics(step: Step, name: str, grader: Grader, golds: Mapping[str, Answ
         "distinct_labels": len(label_counts),
         "constant_answer": max(label_counts) / len(labels) if labels else None,
         "reward_std": _share(labelled_groups.std(dim=1).tolist())
-        if step.answers and len(step.answers[0]) > 1
+        if len(labelled_groups) and len(step.answers[0]) > 1
         else None,
         "abstained": _share(answer is None for answer in answers),
         "length": length or None,  # an endpoint tells no tokens

@@ -49,6 +49,7 @@ def inputs(answers, supervising=None, own=None):
         own_votes=[own or abstention],
         supervising_votes=[supervising or abstention],
         same=GRADER.same,
+        correct=GRADER.correct,
     )
 
 
@@ -108,6 +109,7 @@ def test_gold_rewards_the_labelled_answer_and_skips_problems_without_one():
         own_votes=[Vote(None, 0.0, False)] * 3,
         supervising_votes=[Vote(None, 0.0, False)] * 3,
         same=GRADER.same,
+        correct=GRADER.correct,
     )
     result = gold_rule({"p1": Answer("math", "2.0"), "p2": None})(given)
     assert result.values == [[0, 1], [0, 0], [0, 0]]
@@ -156,6 +158,7 @@ def test_twin_vote_worked_numbers():
         own_votes=[vote(row) for row in both],
         supervising_votes=[Vote(None, 0.0, False)] * 2,
         same=GRADER.same,
+        correct=GRADER.correct,
     )
     result = twin_vote(given)
     assert [label and label.value for label in result.labels or []] == ["6", "4"]
@@ -166,7 +169,7 @@ def test_twin_vote_pairs_neighbours():
     rows = [[1], [2], [3], [4]]
     given = RewardInputs(
         [Problem(str(i), "?") for i in range(4)], [read(row) for row in rows], [vote(row) for row in rows],
-        [], GRADER.same,
+        [], GRADER.same, GRADER.correct,
     )  # fmt: skip
     assert [label and label.value for label in twin_vote(given).labels or []] == ["2", "1", "4", "3"]
 
@@ -241,6 +244,8 @@ def test_incorrect_rewards_the_runner_up():
 
 
 def test_parallel_lists_of_different_lengths_are_refused():
-    given = RewardInputs([Problem("p1", "?")], [read([1]), read([1])], [], [vote([1])], GRADER.same)
+    given = RewardInputs(
+        [Problem("p1", "?")], [read([1]), read([1])], [], [vote([1])], GRADER.same, GRADER.correct
+    )
     with pytest.raises(ValueError):
         peer_vote(given)

@@ -35,8 +35,9 @@ from typing import Any
 import psutil
 from public_graders import GRADERS, Item
 from rich import progress
-from rich.console import Console
 from rich.table import Table
+
+from mmcorl.cli.console import wide_console
 
 MEMORY_LIMIT = 4 << 30  # bytes of address space
 STARTUP_SECONDS = 120
@@ -306,7 +307,7 @@ def main() -> int:
                 f"{x:.{n}f}{sign}" if x == x else "-" for x, n, sign in ((speed, 0, ""), (ratio, 1, "x"))
             ]
         agreed.add_row(name, *cells)
-    console = Console(width=None if sys.stdout.isatty() else 200)
+    console = wide_console(200)
     console.print(judged)
     console.print(agreed)
     for name in (n for n in ("mmcorl", "mmcorl as scored") if n in speeds):

@@ -12,13 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from pathlib import Path
 from statistics import fmean, stdev
 
-from rich.console import Console
 from rich.table import Table
 
+from mmcorl.cli.console import wide_console
 from mmcorl.errors import MmcorlError
 from mmcorl.training.checkpoints import common_step
 from mmcorl.training.comparison import Summary, Variant, load_comparison, summarize
@@ -107,7 +106,7 @@ def main() -> None:
         summaries.append(summarize(variants))
     (options.out / "summary.json").write_text(json.dumps(summaries, indent=2) + "\n")
 
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = wide_console()
     console.print(table_of(summaries, titles))
     grid = Table(title="What helps: the architecture or the blind spots?", title_justify="left")
     for head in ("peer", "same blind spots", "other blind spots"):

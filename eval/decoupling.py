@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 
 from mmcorl.analysis.diversity import Measures, Pair, Shares, measures, pair
 from mmcorl.analysis.partners import Recommendation, recommend
+from mmcorl.cli.console import wide_console
 
 REPORTED = Path(__file__).parent / "reported"
 
@@ -90,7 +90,7 @@ def _problems(cells: Shares) -> list[Shares]:
 
 def main() -> int:
     """Print the tables. Returns 1 where a computed figure is not the printed one."""
-    console = Console(width=None if sys.stdout.isatty() else 190)
+    console = wide_console(190)
     outcomes = Table(title="Table 5: outcomes of each pair over 500 problems", title_justify="left")
     for head in (
         "pair",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmcorl.cli.command import run_command
+from mmcorl.cli.console import wide_console
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,12 +67,10 @@ def _compare(options: argparse.Namespace) -> int:
             return code
         write_whole(home / "summary.json", json.dumps(summarize(variants[:number]), indent=2) + "\n")
 
-    from rich.console import Console
-
     from mmcorl.training.curves import draw_curves
 
     draw_curves(variants, home / "curves.png")
-    Console(width=None if sys.stdout.isatty() else 120).print(as_table(variants))
+    wide_console().print(as_table(variants))
     print(f"written: {home / 'summary.json'}, {home / 'curves.png'}")
     return 0
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmcorl.cli.arguments import named, positive
 from mmcorl.cli.command import run_command
+from mmcorl.cli.console import wide_console
 from mmcorl.errors import MmcorlError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from mmcorl.analysis.diversity import Estimate, Pair
     from mmcorl.analysis.partners import Recommendation
 
-_NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)")
 _EPILOG = """
 kappa  agreement of two models in being right or wrong, beyond chance; lower is more different
 c      share of problems that exactly one of them gets right
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a folder or hub id; give several",
     )
     what.add_argument("--data", metavar="PATH", help="labelled problems, or `scenes` for the built-in ones")
-    what.add_argument("--limit", type=int, metavar="N", help="only the first N problems")
+    what.add_argument("--limit", type=positive, metavar="N", help="only the first N problems")
     what.add_argument(
         "--completions", action="append", default=[], metavar="[NAME=]FILE",
         help="instead of a model: its stored completions, JSON lines with `problem`, `gold` and `completions`",
@@ -76,19 +76,17 @@ def _parser() -> argparse.ArgumentParser:
         "--config", type=Path, metavar="FILE", help="take `prompt`, `images` and `rollouts` of a training run"
     )
     how.add_argument(
-        "--samples", type=int, default=4, metavar="N", help="completions of each problem (default 4)"
+        "--samples", type=positive, default=4, metavar="N", help="completions of each problem (default 4)"
     )
     how.add_argument("--temperature", type=float, metavar="T", help="default: as in training, 1")
     how.add_argument(
-        "--max-tokens", type=int, metavar="N", help="longest completion (default: as in training, 1024)"
+        "--max-tokens", type=positive, metavar="N", help="longest completion (default: as in training, 1024)"
     )
     how.add_argument("--seed", type=int, default=0, metavar="S", help="of the sampling noise (default 0)")
     return parser
 
 
 def _measure(options: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from mmcorl.analysis.completions import grade, pairs_of
     from mmcorl.analysis.heatmap import draw_heatmap
     from mmcorl.analysis.partners import anchored, by_kappa, recommend
@@ -106,7 +104,7 @@ def _measure(options: argparse.Namespace) -> int:
         if any(len(row.right) > 1 for rows in graded.samples.values() for row in rows):
             levels["votes"] = pairs_of(graded.votes, grader)
 
-    console = Console(width=None if sys.stdout.isatty() else 140)
+    console = wide_console(140)
     for level, pairs in levels.items():
         console.print(_table(f"Every pair, by {level}, the most different first", by_kappa(pairs)))
         if options.anchor:
@@ -131,32 +129,17 @@ def _measure(options: argparse.Namespace) -> int:
 
 def _files(options: argparse.Namespace) -> dict[str, Path]:
     """The file of completions of each model; those of `--model` are made now."""
-    stored = {name: Path(path) for name, path in _named(options.completions, "completions").items()}
+    stored = {name: Path(path) for name, path in named(options.completions, "--completions").items()}
     if not options.model:
         return stored
     if options.data is None:
         raise MmcorlError(
             "--model needs --data, the problems to answer: a file, a prepared folder or `scenes`"
         )
-    models = _named(options.model, "model")
+    models = named(options.model, "--model")
     if both := models.keys() & stored.keys():
         raise MmcorlError(f"two models are called {min(both)}; name them, as in --completions other=FILE")
     return _sampled(options, models) | stored
-
-
-def _named(given: Sequence[str], option: str) -> dict[str, str]:
-    """Name -> model or file; what has no name is called by the last part of its path, without its suffix for a file."""
-    named: dict[str, str] = {}
-    for text in given:
-        match = _NAMED.fullmatch(text)
-        path = Path(text)
-        name, value = (
-            (match[1], match[2]) if match else (path.stem if option == "completions" else path.name, text)
-        )
-        if name in named:
-            raise MmcorlError(f"two models are called {name}; name them, as in --{option} other={value}")
-        named[name] = value
-    return named
 
 
 def _sampled(options: argparse.Namespace, models: Mapping[str, str]) -> dict[str, Path]:
@@ -166,10 +149,6 @@ def _sampled(options: argparse.Namespace, models: Mapping[str, str]) -> dict[str
     from mmcorl.data.loading import load_problems
     from mmcorl.evaluation.settings import read_settings
 
-    for name in ("samples", "max_tokens", "limit"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise MmcorlError(f"--{name.replace('_', '-')}={value} is below 1")
     if options.temperature is not None and options.temperature <= 0:
         raise MmcorlError(
             f"--temperature={options.temperature} is not above 0; models are sampled as in training"

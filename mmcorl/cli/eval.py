@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmcorl.cli import eval_compare, eval_rescore
+from mmcorl.cli.arguments import named, positive
 from mmcorl.cli.command import run_command
+from mmcorl.cli.console import wide_console
 from mmcorl.errors import MmcorlError
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _EXAMPLES = """examples:
   mmcorl-eval rescore results/qwen
   mmcorl-eval compare results/qwen results/pair
 """
-_NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         "--data", action="append", default=[], metavar="[BENCHMARK=]PATH", help="a local copy in the original schema"
     )  # fmt: skip
     what.add_argument(
-        "--limit", type=_positive, metavar="N", help="only the first N problems of each benchmark"
+        "--limit", type=positive, metavar="N", help="only the first N problems of each benchmark"
     )
     what.add_argument(
         "--config", type=Path, metavar="FILE", help="take `prompt` and `images` of a training run"
@@ -84,13 +84,13 @@ def _parser() -> argparse.ArgumentParser:
         "how it answers (greedily, unless the benchmark is an average over samples)"
     )
     how.add_argument(
-        "--samples", type=_positive, metavar="N", help="completions of each problem by each model"
+        "--samples", type=positive, metavar="N", help="completions of each problem by each model"
     )
     how.add_argument("--temperature", type=float, metavar="T", help="of several samples; 0 is greedy")
     how.add_argument("--top-p", type=float, metavar="P", help="share of the tokens drawn from (default 1)")
-    how.add_argument("--max-tokens", type=_positive, default=3072, metavar="N", help="longest completion (default 3072)")  # fmt: skip
+    how.add_argument("--max-tokens", type=positive, default=3072, metavar="N", help="longest completion (default 3072)")  # fmt: skip
     how.add_argument("--seed", type=int, default=0, metavar="S", help="of the sampling noise (default 0)")
-    how.add_argument("--batch", type=_positive, default=64, metavar="N", help="problems that are answered and written together (default 64)")  # fmt: skip
+    how.add_argument("--batch", type=positive, default=64, metavar="N", help="problems that are answered and written together (default 64)")  # fmt: skip
     how.add_argument(
         "--vote",
         action="store_true",
@@ -109,19 +109,17 @@ def _evaluate(options: argparse.Namespace) -> int:
     declarations = chosen(options.suite, [n for names in options.benchmarks for n in names.split(",") if n])
     if not declarations:
         raise MmcorlError("name a --suite or --benchmarks; `mmcorl-eval --list` shows them")
-    models = _named_models(options.model)
+    models = named(options.model, "--model")
     data = _local_copies(options.data, declarations)
     asked = _asked(options)
     if options.vote and len(models) * min(asked.sampling(d).samples for d in declarations) < 2:
         raise MmcorlError("--vote needs several answers to a problem; give --samples or several --model")
 
-    from rich.console import Console
-
     from mmcorl.evaluation.evaluate import evaluate
     from mmcorl.evaluation.tables import as_table
 
     summary = evaluate(models, declarations, asked, options.out, data)
-    Console(width=None if sys.stdout.isatty() else 120).print(as_table(summary))
+    wide_console().print(as_table(summary))
     print(f"written: {options.out}")
     return 0
 
@@ -157,20 +155,6 @@ def _list() -> int:
     return 0
 
 
-def _named_models(given: Sequence[str]) -> dict[str, str]:
-    """Name -> model; a model without a name has the last part of its path."""
-    models: dict[str, str] = {}
-    for text in given:
-        named = _NAMED.fullmatch(text)
-        name, model = (named[1], named[2]) if named else (Path(text).name or text, text)
-        if name in models:
-            raise MmcorlError(
-                f"two models are called {name}; name them, as in --model base={model} --model trained={models[name]}"
-            )
-        models[name] = model
-    return models
-
-
 def _local_copies(given: Sequence[str], declarations: Sequence[Declaration]) -> Mapping[str, Path]:
     """Benchmark -> local copy. A path alone is the copy of the only benchmark."""
     names = [declaration.name for declaration in declarations]
@@ -185,13 +169,6 @@ def _local_copies(given: Sequence[str], declarations: Sequence[Declaration]) -> 
             raise MmcorlError(f"--data {text}: {name} is not run; the benchmarks are {', '.join(names)}")
         copies[name] = Path(path)
     return copies
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is below 1")
-    return value
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from mmcorl.cli.console import wide_console
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,8 +41,6 @@ def compare_command(options: argparse.Namespace) -> int:
     """Print the comparison. Raises MmcorlError where the two have nothing in common."""
     import json
 
-    from rich.console import Console
-
     from mmcorl.evaluation.compare import compare
 
     models = None if options.models is None else (options.models[0], options.models[1])
@@ -49,7 +48,7 @@ def compare_command(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([d.to_json() for d in differences], indent=2))
         return 0
-    Console(width=None if sys.stdout.isatty() else 120).print(_table(differences))
+    wide_console().print(_table(differences))
     for d in differences:
         if not d.same_declaration:
             print(f"{d.benchmark}: the two were asked or graded by different declarations")

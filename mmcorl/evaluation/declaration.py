@@ -106,9 +106,20 @@ class Declaration(Section):
             raise ValueError(f"by and cluster name facts, and {', '.join(sorted(unknown))} is none of them")
         if self.samples > 1 and self.temperature == 0:
             raise ValueError(f"samples={self.samples} would all be the same with temperature=0")
+        for suffix in self.suffixes:
+            _require_template(suffix, tuple(self.facts))
+        if self.letters_in_image:
+            _require_template(self.letters_in_image, ("letters",))
         return self
 
     @property
     def digest(self) -> str:
         """SHA-256 of all that it says."""
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+
+
+def _require_template(text: str, names: tuple[str, ...]) -> None:
+    try:
+        text.format_map(dict.fromkeys(names, ""))
+    except (ValueError, LookupError, AttributeError):
+        raise ValueError(f"{text!r} is no text with {', '.join(names) or 'no facts'} in braces") from None

@@ -262,6 +262,9 @@ def test_a_folder_without_the_split_is_refused(grader, tmp_path):
         ({"by": ["subject"]}, "by and cluster name facts"),
         ({"samples": 8}, "samples=8 would all be the same"),
         ({"fields": None}, "fields are needed"),
+        ({"suffixes": ["{"]}, "is no text with no facts in braces"),
+        ({"suffixes": ["({unti})"], "facts": {"unit": "unit"}}, "is no text with unit in braces"),
+        ({"letters_in_image": "{}"}, "is no text with letters in braces"),
     ],
 )
 def test_declarations_that_cannot_be_right(change, message):

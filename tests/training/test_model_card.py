@@ -1,12 +1,9 @@
 from pathlib import Path
-from typing import get_args
 
 import yaml
 
-from mmcorl.config import InteractionConfig
 from mmcorl.config_loading import load_config
-from mmcorl.rewards import RULES
-from mmcorl.training.model_card import _METHODS, model_card
+from mmcorl.training.model_card import model_card
 
 BEST = {"step": 30, "score": 0.8125, "rule": "held-out greedy accuracy"}
 
@@ -38,7 +35,3 @@ def test_agents_that_read_each_other_are_no_co_rl():
     assert "(`interaction.kind=maporl`)" in maporl and "- Labels: used as rewards" in maporl
     assert "(`interaction.kind=comas`)" in comas and "- Labels: none" in comas
     assert "Co-RL" not in maporl + comas
-
-
-def test_every_method_has_a_sentence():
-    assert set(_METHODS) == {*RULES, "gold", *get_args(InteractionConfig.model_fields["kind"].annotation)}

@@ -5,58 +5,10 @@ from __future__ import annotations
 from mmcorl.analysis.report.runs import Run
 from mmcorl.cohort.topology import supervisors
 from mmcorl.config import Config
+from mmcorl.rewards.words import method_name, what_is_rewarded
 from mmcorl.training.metrics import Line
 
 _BY_VOTES = ("peer_vote", "self_vote", "twin_vote", "teacher_vote", "incorrect")
-
-RULES = {
-    "peer_vote": "A completion is rewarded for agreeing with the supervising vote",
-    "self_vote": "A completion is rewarded for agreeing with the vote of its own agent (TTRL)",
-    "twin_vote": "A completion is rewarded for agreeing with its agent's vote on the problem's other wording (Co-rewarding-I)",
-    "teacher_vote": "A completion is rewarded for agreeing with the vote of a slow copy of its own agent (Co-rewarding-II)",
-    "cluster_share": "A completion is rewarded by the share of its group that gave the same answer (EMPO)",
-    "entropy": "A completion is rewarded for low entropy of its tokens (RENT)",
-    "self_certainty": "A completion is rewarded for the self-certainty of its tokens (Intuitor)",
-    "gold": "A completion is rewarded for agreeing with the labelled answer",
-    "random": "A completion is rewarded at random, as a control",
-    "format_only": "A completion is rewarded for stating an answer at all, as a control",
-    "incorrect": "A completion is rewarded for agreeing with what its own agent answers second most often, as a control",
-}
-"""What each `reward.rule` rewards."""
-
-_SHORT = {
-    "self_vote": "TTRL: own votes",
-    "twin_vote": "Co-rewarding-I",
-    "teacher_vote": "Co-rewarding-II",
-    "cluster_share": "EMPO",
-    "entropy": "RENT",
-    "self_certainty": "Intuitor",
-    "gold": "gold reward",
-    "random": "random reward",
-    "format_only": "format reward",
-    "incorrect": "runner-up reward",
-}
-_INTERACTIONS = {
-    "comas": (
-        "CoMAS",
-        "Agents solve, evaluate each other's solutions and score them; the scores are the reward (CoMAS).",
-    ),
-    "maporl": (
-        "MAPoRL",
-        "Agents debate over several turns and are rewarded by the labelled answers (MAPoRL).",
-    ),
-}
-_TOPOLOGIES = {"ring": "the peer's votes", "peers": "the peers' votes", "all": "everybody's votes"}
-
-
-def method_name(config: Config) -> str:
-    """The method in a few words, for tables and legends."""
-    if config.interaction is not None:
-        return _INTERACTIONS[config.interaction.kind][0]
-    rule, topology = config.reward.rule, config.cohort.topology
-    if rule == "peer_vote":
-        return _SHORT["self_vote"] if topology == "self" else f"Co-RL: {_TOPOLOGIES[topology]}"
-    return _SHORT[rule]
 
 
 def describe(config: Config) -> list[str]:
@@ -121,10 +73,10 @@ def _answering(config: Config) -> str:
 
 
 def _reward(config: Config) -> list[str]:
+    sentences = [f"{method_name(config)}. {what_is_rewarded(config)}."]
     if config.interaction is not None:
-        return [_INTERACTIONS[config.interaction.kind][1]]
+        return sentences
     rule, cohort = config.reward.rule, config.cohort
-    sentences = [f"{RULES[rule]}."]
     if rule == "peer_vote":
         sentences[0] += f" {_supervision(config)}"
     if rule in _BY_VOTES:

@@ -4,9 +4,10 @@ from typing import get_args
 import pytest
 
 from mmcorl.analysis.report.runs import read_runs
-from mmcorl.analysis.report.words import RULES, alarms, describe, method_name, status
+from mmcorl.analysis.report.words import alarms, describe, status
 from mmcorl.config import Config, InteractionConfig, RewardConfig
 from mmcorl.config_loading import load_config
+from mmcorl.rewards.words import method_name, what_is_rewarded
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 TREE = {
@@ -23,13 +24,15 @@ def config(**settings):
 def test_every_reward_rule_has_its_words(rule):
     twin = {"train": {"scenes": {}}, "twin": "twin.jsonl"}
     tree = config(reward={"rule": rule}, data=twin if rule == "twin_vote" else TREE["data"])
-    assert method_name(tree) and RULES[rule] in " ".join(describe(tree))
+    assert f"{method_name(tree)}. {what_is_rewarded(tree)}." in " ".join(describe(tree))
 
 
 @pytest.mark.parametrize("kind", get_args(InteractionConfig.model_fields["kind"].annotation))
 def test_agents_that_read_each_other_have_words_of_their_own(kind):
     told = config(interaction={"kind": kind})
-    assert f"({method_name(told)})" in " ".join(describe(told)) and "vote is" not in " ".join(describe(told))
+    assert f"{method_name(told)}. Agents" in " ".join(describe(told)) and "vote is" not in " ".join(
+        describe(told)
+    )
 
 
 def test_the_cohort_and_who_supervises_whom_are_said():

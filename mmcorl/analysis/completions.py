@@ -17,7 +17,7 @@ from mmcorl.analysis.diversity import Answers, Pair, Shares, own_shares, pair, p
 from mmcorl.cohort.ballots import Ballot, elect
 from mmcorl.data.loading import LoadedData
 from mmcorl.errors import MmcorlError
-from mmcorl.evaluation.records import Lines, Record
+from mmcorl.evaluation.records import Lines, Record, require_same
 from mmcorl.evaluation.settings import EvaluationSettings
 from mmcorl.files import read_lines, write_whole, writing
 from mmcorl.graders import Grader
@@ -74,7 +74,7 @@ def sample(
 
     from mmcorl.agents.agent import Agent
 
-    _require_same(out, request.to_json() | {"problems": len(data.problems)})
+    _begin(out, request.to_json() | {"problems": len(data.problems)})
     files = {name: out / "completions" / f"{name}.jsonl" for name in models}
     for name, model in models.items():
         done = {line["problem"] for line in read_lines(files[name])}
@@ -111,16 +111,10 @@ def sample(
     return files
 
 
-def _require_same(out: Path, asked: dict[str, Any]) -> None:
+def _begin(out: Path, asked: dict[str, Any]) -> None:
     path = out / "run.json"
     if path.exists():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        if differing := [key for key in asked if before.get(key) != asked[key]]:
-            key = differing[0]
-            raise MmcorlError(
-                f"{out} holds completions with {key}={before.get(key)}, and now {key}={asked[key]} is asked for; "
-                "name another --out"
-            )
+        require_same(json.loads(path.read_text(encoding="utf-8")), asked, out)
         return
     with writing(path, "--out"):
         out.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ OUT/summary.json, .csv, .md        the scores
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
@@ -234,6 +234,16 @@ def benchmark_folders(out: Path) -> list[Path]:
     return found
 
 
+def require_same(before: Mapping[str, Any], now: Mapping[str, Any], where: Path) -> None:
+    """Raise MmcorlError where a folder was begun with other facts, naming the first by its dotted path."""
+    if changed := list(_differences(before, now)):
+        name, old, new = changed[0]
+        raise MmcorlError(
+            f"{where} was begun with {name}={old!r} and this is {name}={new!r}; "
+            "use what it was begun with to go on, or another --out to begin anew"
+        )
+
+
 def _line(record: Record) -> bytes:
     # A lone surrogate cannot be encoded; as a backslash escape, JSON reads it back as what it was.
     return json.dumps(record.to_json(), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
@@ -265,3 +275,12 @@ def _read_records(path: Path, kind: type[R]) -> list[R]:
                 f"{path}, line {number}, is no {kind.__name__} ({error}); it has the fields {', '.join(sorted(expected))}"
             ) from None
     return records
+
+
+def _differences(before: Any, now: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in dict.fromkeys([*before, *now]):
+            inner = f"{name}.{key}" if name else str(key)
+            yield from _differences(before.get(key), now.get(key), inner)
+    elif before != now:
+        yield name, before, now

@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 import platform
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.processors import Prompt, PromptBuilder
 from mmcorl.config import CodeConfig
-from mmcorl.errors import MmcorlError
 from mmcorl.evaluation.declaration import Declaration
 from mmcorl.evaluation.grading import Marker
 from mmcorl.evaluation.loading import LoadedBenchmark
@@ -32,6 +31,7 @@ from mmcorl.evaluation.records import (
     read_benchmark,
     read_run,
     read_samples,
+    require_same,
     write_benchmark,
     write_run,
 )
@@ -51,7 +51,7 @@ def begin_run(out: Path, models: Mapping[str, str], asked: Asked) -> RunRecord:
         versions={"python": platform.python_version(), **{p: version(p) for p in ("mmcorl", "torch", "transformers")}},
     )  # fmt: skip
     if any(map(_begun, out.glob(f"*/{SAMPLES_FILE}"))):
-        _require_same(read_run(out).to_json(), run.to_json(), out)
+        require_same(read_run(out).to_json(), run.to_json(), out)
     else:
         write_run(out, run)
     return run
@@ -73,7 +73,7 @@ def begin_benchmark(out: Path, loaded: LoadedBenchmark, sampling: Sampling) -> P
         dropped=loaded.dropped,
     )
     if _begun(folder / SAMPLES_FILE):
-        _require_same(
+        require_same(
             {**read_benchmark(folder).to_json(), "data": record.data}, record.to_json(), folder
         )  # wherever the data lie, the fingerprint says whether they are the same
     else:
@@ -207,21 +207,3 @@ def _with_prompt(agent: Agent, declaration: Declaration, asked: Asked) -> Agent:
 def _begun(samples: Path) -> bool:
     """Until there is a sample, as after a mistake in a model's name, a folder can be begun anew."""
     return samples.exists() and samples.stat().st_size > 0
-
-
-def _require_same(before: Mapping[str, Any], now: Mapping[str, Any], where: Path) -> None:
-    if changed := list(_differences(before, now)):
-        name, old, new = changed[0]
-        raise MmcorlError(
-            f"{where} was begun with {name}={old!r} and this is {name}={new!r}; "
-            "use what it was begun with to go on, or another --out to begin anew"
-        )
-
-
-def _differences(before: Any, now: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        for key in dict.fromkeys([*before, *now]):
-            inner = f"{name}.{key}" if name else str(key)
-            yield from _differences(before.get(key), now.get(key), inner)
-    elif before != now:
-        yield name, before, now

@@ -116,7 +116,7 @@ def test_models_are_sampled_once(tmp_path, tiny_folder, capsys, monkeypatch):
 
     asked[asked.index("--samples") + 1] = "3"
     assert main(asked) == 2
-    assert "samples=2, and now samples=3" in capsys.readouterr().err
+    assert "was begun with samples=2 and this is samples=3" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,13 @@ from mmcorl.cohort.exchange import Exchange
 from mmcorl.cohort.store import open_store
 from mmcorl.config import CodeConfig, Config
 from mmcorl.data.loading import load_problems
+from mmcorl.errors import MmcorlError
 from mmcorl.graders import Grader
 from mmcorl.graders.code import limits_of
 from mmcorl.problems import Completion, RolloutGroup
 from mmcorl.training.building import load_trainer
 from mmcorl.training.loop import Trainer
+from mmcorl.training.preflight import require_ready
 from mmcorl.training.world import World
 
 CODE = CodeConfig(case_seconds=0.5, program_seconds=1.0, processes=2)
@@ -144,3 +146,11 @@ def test_a_text_that_just_stopped_votes_for_nothing(tiny_folder, tmp_path, monke
     assert [a and a.value for a in first.answers[0]] == [None, None, None, "12"]
     assert first.votes["first"][0].answer == first.votes["second"][0].answer == first.answers[0][3]
     assert first.rewards.values[0] == [0, 0, 0, 1]
+
+
+def test_where_programs_cannot_be_walled_off_no_run_begins(tiny_folder, tmp_path, monkeypatch):
+    config = config_of(tmp_path / "rows.jsonl", PROGRAMS, tiny_folder)
+    require_ready(config)
+    monkeypatch.setattr("mmcorl.sandbox.pool._START", "print('[\"Landlock is missing\"]')")
+    with pytest.raises(MmcorlError, match=r"Landlock is missing.*code\.unprotected=true"):
+        require_ready(config)

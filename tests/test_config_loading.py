@@ -141,7 +141,7 @@ def test_every_fault_is_listed_with_path_value_and_expectation(minimal: Path):
     for line in (
         "rollouts.per_problem='many': must be a valid integer",
         "optimizer.lr=-1: must be greater than 0",
-            "cohort.weigh='heads': must be 'votes', 'share' or 'pooled'",
+        "cohort.weigh='heads': must be 'votes', 'share' or 'pooled'",
         "run.steps=True: must be a valid integer",
         "run.seed='5': must be a valid integer",
         "agents.third.model is missing and has no default",

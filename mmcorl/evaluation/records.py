@@ -143,6 +143,8 @@ class SampleRecord(Record):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         answer = data["answer"]
+        if not isinstance(data["completion"], str) or not isinstance(data["correct"], bool):
+            raise TypeError("completion is text, and correct true or false")
         return cls(**{**data, "answer": None if answer is None else Answer.from_json(answer)})
 
     @property

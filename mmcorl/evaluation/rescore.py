@@ -21,6 +21,7 @@ from mmcorl.evaluation.records import (
     benchmark_folders,
     read_result,
 )
+from mmcorl.evaluation.scores import groups
 from mmcorl.files import replacing, writing
 from mmcorl.graders import Grader
 
@@ -75,7 +76,9 @@ def rescore(out: Path, grader: Grader, write: bool = True) -> list[Rescored]:
 
 
 def regrade(result: BenchmarkResult, grader: Grader) -> list[SampleRecord]:
-    """The samples with new answers and verdicts, all else as it was."""
+    """The samples with new answers and verdicts, all else as it was. Raises MmcorlError for a sample that is one too many."""
+    for model in {sample.model for sample in result.samples}:
+        groups(result, model)  # refuses samples of problems that are not there
     convention = result.benchmark.declaration.get("convention", "strict")
     mark = {p.id: Marker(grader, p, convention) for p in result.problems}
     graded = []

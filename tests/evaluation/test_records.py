@@ -73,3 +73,8 @@ def test_what_is_no_result_folder_is_named(tmp_path):
     (tmp_path / "samples.jsonl").write_text('{"problem": "p"}\n')
     with pytest.raises(MmcorlError, match="line 1, is no SampleRecord"):
         read_samples(tmp_path)
+    (tmp_path / "samples.jsonl").unlink()
+    with Lines(tmp_path / "samples.jsonl") as lines:
+        lines.append([replace(SAMPLE, completion=5)])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(MmcorlError, match="completion is text"):
+        read_samples(tmp_path)

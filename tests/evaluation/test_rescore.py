@@ -6,7 +6,10 @@ import argparse
 import json
 from dataclasses import replace
 
+import pytest
+
 from mmcorl.cli import eval_rescore
+from mmcorl.errors import MmcorlError
 from mmcorl.evaluation.records import SAMPLES_FILE, Lines, read_result
 from mmcorl.evaluation.rescore import NewVerdict, rescore
 from mmcorl.graders import Answer, Extraction, Grader
@@ -115,3 +118,11 @@ def test_the_command_writes_verdicts_and_summary_and_says_what_changed(write_res
     assert "toy: 4 samples, 1 right before and 2 now; 1 new verdicts, 1 answers read differently" in printed
     assert "now right: 1 (a, sample 0): gold '4', read '4' before and '4' now" in printed
     assert json.loads((out / "summary.json").read_text())["scores"][0]["accuracy"]["value"] == 0.5
+
+
+def test_a_sample_of_no_problem_is_refused(write_results):
+    out = write_results("r", ANSWERS, GOLDS)
+    with Lines(out / "toy" / SAMPLES_FILE) as lines:
+        lines.append([replace(read_result(out / "toy").samples[0], problem="3")])
+    with Grader() as grader, pytest.raises(MmcorlError, match="sample 0 of problem 3 by a is one too many"):
+        rescore(out, grader)

@@ -24,6 +24,7 @@ from mmcorl.sandbox import Limits
 
 MAX_ANSWER = 10_000  # characters; nothing longer is an answer
 MAX_PHRASE_WORDS = 12  # of an answer in words within running text
+_SHORT = 24  # characters of words that may be meant for the nearest option, however short all options are
 _MAX_ASKED = 400  # characters of a formula that the symbolic workers are given
 _MAX_DEPTH = 12  # of its brackets within brackets
 _MAX_WORDS = 3  # of running text in it
@@ -245,7 +246,9 @@ class Grader:
 def _nearest(text: str, problem: Problem) -> Answer | None:
     texts = choices.options(problem)
     said = undress(text)
-    return Answer("choice", conventions.nearest(said, texts)) if texts and re.search(r"\w", said) else None
+    if not texts or not re.search(r"\w", said) or len(said) > max(_SHORT, 2 * max(map(len, texts))):
+        return None  # of a whole sentence the distance tells the length alone
+    return Answer("choice", conventions.nearest(said, texts))
 
 
 def _speaks_formulas(problem: Problem) -> bool:

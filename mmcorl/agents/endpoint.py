@@ -9,10 +9,12 @@ import json
 import os
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any
 
 from PIL import Image
@@ -52,13 +54,23 @@ class Endpoint:
         prompt: PromptConfig = PromptConfig(),
         images: ImagesConfig = ImagesConfig(),
     ) -> Endpoint:
-        """The endpoint that `agent` names. Raises MmcorlError where the variable of its key is not set."""
+        """The endpoint that `agent` names.
+
+        Raises MmcorlError for what is no URL, and where the variable of its key is not set or holds no key.
+        """
         assert agent.endpoint is not None
+        if not _is_url(agent.endpoint):
+            raise MmcorlError(f"agents.{name}.endpoint={agent.endpoint!r} is no URL; write https://host/v1")
         key = None
         if agent.api_key_env is not None and not (key := os.environ.get(agent.api_key_env)):
             raise MmcorlError(
                 f"agents.{name}.api_key_env={agent.api_key_env}: this environment variable is not set; put the "
                 "endpoint's key in it"
+            )
+        if key is not None and not (key.isascii() and key.isprintable()):
+            raise MmcorlError(
+                f"agents.{name}.api_key_env={agent.api_key_env}: this environment variable holds line ends or other "
+                "characters that no key has"
             )
         return Endpoint(name, agent.endpoint.rstrip("/"), agent.model, prompt, images, key)
 
@@ -124,8 +136,8 @@ class Endpoint:
                     ) from None
                 asked = error.headers.get("Retry-After", "")
                 pause = pause and max(pause, min(float(asked) if asked.isdecimal() else 0.0, _LONGEST_PAUSE))
-            except OSError as error:  # no connection, or one that broke or timed out
-                trouble = str(error)
+            except (OSError, HTTPException) as error:  # no connection, or one that broke or timed out
+                trouble = str(error) or type(error).__name__
             if pause is None:
                 raise self._error(f"does not answer after {len(_PAUSES) + 1} tries: {trouble}")
             time.sleep(pause)
@@ -136,11 +148,11 @@ class Endpoint:
             choices = json.loads(reply)["choices"]
             completions = [
                 Completion(
-                    choice["message"]["content"] or "", (), (), choice.get("finish_reason") != "length"
+                    _text(choice["message"]["content"]), (), (), choice.get("finish_reason") != "length"
                 )
                 for choice in choices
             ]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise self._error(f"gives no chat completion ({error!r}): {reply[:300]!r}") from None
         if not completions:
             raise self._error("gives no choices")
@@ -155,6 +167,21 @@ def data_url(picture: Image.Image) -> str:
     file = io.BytesIO()
     picture.save(file, format="PNG")
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(text)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of a broken address or port
+        return False
+    return bool(usable) and text.isprintable() and " " not in text
+
+
+def _text(content: Any) -> str:
+    if not isinstance(content, str | None):
+        raise TypeError(f"the content is of type {type(content).__name__}, not text")
+    return content or ""
 
 
 def _seed(key: tuple[int | str, ...]) -> int:

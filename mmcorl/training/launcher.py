@@ -38,7 +38,8 @@ def launch(
 
     `agents` (all by default) are those that run here; the others are started elsewhere with the same `store`
     (default `cohort.store`), which the launcher of the cohort's first agent hosts. `worker_module` is what each
-    process runs. 0 is a finished run, 1 a failed one, 130 one that was interrupted. Raises MmcorlError, before
+    process runs. 0 is a finished run, 1 a failed one, 130 one that was interrupted or that an alarm
+    stopped. Raises MmcorlError, before
     anything is written, when the run cannot start.
     """
     names = tuple(agents or config.agents)
@@ -73,7 +74,7 @@ def launch(
                 failed = _watch(crew, view, interrupts)
         finally:
             workers.stop(crew)
-        code = _report(config, names, failed)
+        code = _report(config, names, failed, asked=bool(interrupts))
         note = {"from_step": step or 0, "seconds": time.monotonic() - started, "code": code}
         with writing(folder.launches), folder.launches.open("a", encoding="utf-8") as file:
             file.write(json.dumps(note) + "\n")
@@ -131,8 +132,8 @@ def _blame(crew: Sequence[Worker]) -> list[Worker]:
     return sorted(_failed(crew), key=lambda worker: worker.code == EXIT_PEER_LOST)
 
 
-def _report(config: Config, names: Sequence[str], failed: Sequence[Worker]) -> int:
-    """Say how the run ended, and return the exit code."""
+def _report(config: Config, names: Sequence[str], failed: Sequence[Worker], asked: bool) -> int:
+    """Say how the run ended, and return the exit code. `asked` tells whether it was interrupted here."""
     folder = RunFolder.of(config)
     saved = checkpoints.common_step(folder.checkpoints(name) for name in names)
     if not failed and saved == config.run.steps:
@@ -142,7 +143,9 @@ def _report(config: Config, names: Sequence[str], failed: Sequence[Worker]) -> i
         "nothing is saved yet" if saved is None else f"step {saved} is saved; --resume continues from there"
     )
     if not failed:
-        print(f"{folder.path} was interrupted: {advice}", file=sys.stderr)
+        by_alarm = config.monitors.stop_on_collapse and not asked
+        how = "stopped at an alarm (monitors.stop_on_collapse)" if by_alarm else "was interrupted"
+        print(f"{folder.path} {how}: {advice}", file=sys.stderr)
         return EXIT_INTERRUPTED
     cause, *also = [worker for worker in failed if worker.code != EXIT_PEER_LOST] or failed[:1]
     dead = dict.fromkeys(

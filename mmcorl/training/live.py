@@ -34,6 +34,7 @@ class AgentProgress:
     def add(self, record: Line, now: float) -> None:
         if record["kind"] == "eval":
             self.evaluation = record
+        if record["kind"] != "train":
             return
         self.train = record
         self.last = (record["step"], now)
@@ -85,7 +86,7 @@ class LiveView:
 
     def say(self, message: str) -> None:
         """Print a line above the table."""
-        self._console.print(message, highlight=False)
+        self._console.print(message, highlight=False, markup=False, soft_wrap=True)
 
     def update(self) -> None:
         """Read what the agents have written since, and show it."""
@@ -98,14 +99,16 @@ class LiveView:
                 self._progress[name] = AgentProgress()
             for record in records:
                 self._progress[name].add(record, now)
-                if not self._live and record["step"] > self._known:
+                if record["step"] > self._known:
                     self._print(name, record, now)
         if self._live and changed:
             self._live.update(as_table(self._title, self._progress, self._steps), refresh=True)
 
     def _print(self, name: str, record: Line, now: float) -> None:
-        """Every evaluation, and now and then a step."""
-        if record["kind"] == "eval" or now - self._said[name] >= _LINE_SECONDS:
+        """Every alarm; and where there is no table, every evaluation and now and then a step."""
+        if record["kind"] == "alarm":
+            self.say(f"{name}: alarm at step {record['step']}: {record['what']}; {record['advice']}")
+        elif not self._live and (record["kind"] == "eval" or now - self._said[name] >= _LINE_SECONDS):
             self._said[name] = now
             self._console.print(as_line(name, record, self._steps), highlight=False, soft_wrap=True)
 

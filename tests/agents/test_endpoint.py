@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import socket
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -208,3 +209,42 @@ def test_nobody_there():
         pass
     with pytest.raises(MmcorlError, match="after 3 tries"):
         ask(judge(url))
+
+
+def test_a_reply_that_breaks_off_is_asked_for_again():
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def answer():
+        for reply in (b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", b""):
+            connection, _ = server.accept()
+            connection.recv(65536)
+            connection.sendall(reply)
+            connection.close()
+
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    with server, pytest.raises(MmcorlError, match="does not answer after 3 tries"):
+        ask(judge(f"http://127.0.0.1:{server.getsockname()[1]}/v1"))
+    thread.join()
+
+
+@pytest.mark.parametrize("content", [5, [{"type": "text", "text": "2"}]])
+def test_content_is_text(content):
+    reply = json.dumps({"choices": [{"message": {"content": content}}]})
+    with serving(reply) as (url, _), pytest.raises(MmcorlError, match="gives no chat completion"):
+        ask(judge(url))
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8000/v1", "file:///etc", "http://", "http://[::1", "http://a b/", ""]
+)
+def test_what_is_no_url_is_refused_before_the_run(url):
+    with pytest.raises(MmcorlError, match="is no URL; write https://host/v1"):
+        judge(url)
+
+
+def test_a_key_with_a_line_end_is_refused_and_not_shown(monkeypatch):
+    monkeypatch.setenv("JUDGE_KEY", "secret\n")
+    with pytest.raises(MmcorlError, match="JUDGE_KEY: this environment variable holds line ends") as caught:
+        judge("http://localhost/v1", api_key_env="JUDGE_KEY")
+    assert "secret" not in str(caught.value)

@@ -1,5 +1,6 @@
 import io
 
+import pytest
 from rich.console import Console
 
 from mmcorl.config import Config
@@ -94,3 +95,16 @@ def test_a_resumed_run_does_not_tell_again_what_was_told_before(tmp_path):
         resumed = MetricsLog(RunFolder.of(config).metrics("ann"), resume_step=10)
         resumed.write("eval", 20, accuracy=0.75)
     assert output.getvalue().splitlines() == ["ann: step 20/40: held-out accuracy 75.0%"]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_an_alarm_is_told_and_does_not_hide_the_step(tmp_path, terminal):
+    config = a_config(tmp_path)
+    log, output = MetricsLog(RunFolder.of(config).metrics("ann")), io.StringIO()
+    console = Console(file=output, width=200, force_terminal=terminal)
+    with LiveView(config, ["ann"], console=console) as view:
+        log.write("train", 3, **TRAIN)
+        log.write("alarm", 3, name="alike", what="all [agree]", advice="stop", collapse=False)
+        view.update()
+    assert "ann: alarm at step 3: all [agree]; stop" in output.getvalue()
+    assert "0.625" in output.getvalue().rpartition("alarm")[2 if terminal else 0]

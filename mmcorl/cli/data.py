@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mmcorl.cli.arguments import positive
 from mmcorl.cli.command import run_command
 from mmcorl.errors import MmcorlError
 
@@ -32,11 +33,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="mmcorl-data", description="Prepare, look at and check problems before a run."
+        prog="mmcorl-data",
+        description="Prepare, look at and check problems before a run.",
+        epilog="example: mmcorl-data prepare geometry3k data/geometry3k; "
+        "`mmcorl-data COMMAND --help` has one for each command",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    scenes = commands.add_parser("scenes", help="write built-in scenes as a prepared folder")
+    scenes = commands.add_parser(
+        "scenes",
+        help="write built-in scenes as a prepared folder",
+        epilog="example: mmcorl-data scenes data/scenes --size 1000 --tasks count,compare --choice-share 0.5",
+    )
     scenes.add_argument("out", type=Path, metavar="OUT", help="folder to write; it must not exist yet")
     scenes.add_argument("--size", type=int, default=720, metavar="N", help="number of problems (default 720)")
     scenes.add_argument(
@@ -68,13 +76,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_source(prepare)
     prepare.add_argument("out", type=Path, metavar="OUT", help="folder to write; it must not exist yet")
     prepare.add_argument(
-        "--workers", type=int, default=2, metavar="N", help="threads that read and decode (default 2)"
+        "--workers", type=positive, default=2, metavar="N", help="threads that read and decode (default 2)"
     )
-    prepare.add_argument("--limit", type=int, metavar="N", help="take only the first so many rows")
+    prepare.add_argument("--limit", type=positive, metavar="N", help="take only the first so many rows")
     prepare.set_defaults(command=_prepare)
 
     show = commands.add_parser(
-        "show", help="draw one problem with its image, options and gold answer as a PNG"
+        "show",
+        help="draw one problem with its image, options and gold answer as a PNG",
+        epilog="example: mmcorl-data show data/open_r1 --row 12 --out row12.png",
     )
     _add_source(show)
     show.add_argument("--row", type=int, default=0, metavar="N", help="row to draw, from 0 (default 0)")
@@ -159,9 +169,6 @@ def _prepare(options: argparse.Namespace) -> int:
     from mmcorl.data import preparing
 
     source = _source(options)
-    for name in ("workers", "limit"):
-        if (value := getattr(options, name)) is not None and value < 1:
-            raise MmcorlError(f"--{name}={value} must be at least 1")
     columns = (SpinnerColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -137,14 +137,25 @@ def test_mistakes_of_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "knows its columns" in fails(
         capsys, "prepare", "gsm8k", out, "--path", copy, "--columns.answer=gold"
     )
-    assert "--workers=0 must be at least 1" in fails(
-        capsys, "prepare", "gsm8k", out, "--path", copy, "--workers", "0"
-    )
     assert "name their --model too" in fails(capsys, "check", "gsm8k", "--path", copy, "--config", "run.yaml")
     assert "there is no benchmark 'none'" in fails(
         capsys, "check", "gsm8k", "--path", copy, "--against", "none"
     )
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--workers", "--limit"])
+def test_counts_are_at_least_one(option: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="2"):
+        main(["prepare", "gsm8k", "out", option, "0"])
+    assert f"argument {option}: 0 is below 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["scenes", "prepare", "show", "check"])
+def test_every_command_has_an_example(command: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    assert f"example: mmcorl-data {command} " in " ".join(capsys.readouterr().out.split())
 
 
 def test_mistakes_end_in_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from mmcorl.files import write_whole
+    from mmcorl.files import write_whole, writing
     from mmcorl.training.checkpoints import common_step
     from mmcorl.training.comparison import as_table, load_comparison, summarize
     from mmcorl.training.folders import RunFolder
@@ -57,6 +57,7 @@ def _compare(options: argparse.Namespace) -> int:
             require_new(variant.config, list(variant.config.agents))
 
     home = RunFolder.of(variants[0].config).path.parent
+    summary, curves = home / "summary.json", home / "curves.png"
     for number, variant in enumerate(variants, start=1):
         print(f"{variant.title} ({number} of {len(variants)})", flush=True)
         folder = RunFolder.of(variant.config)
@@ -65,13 +66,15 @@ def _compare(options: argparse.Namespace) -> int:
         code = launch(variant.config, resume=go_on, overwrite=options.resume or options.overwrite)
         if code != 0:
             return code
-        write_whole(home / "summary.json", json.dumps(summarize(variants[:number]), indent=2) + "\n")
+        with writing(summary):
+            write_whole(summary, json.dumps(summarize(variants[:number]), indent=2) + "\n")
 
     from mmcorl.training.curves import draw_curves
 
-    draw_curves(variants, home / "curves.png")
+    with writing(curves):
+        draw_curves(variants, curves)
     wide_console().print(as_table(variants))
-    print(f"written: {home / 'summary.json'}, {home / 'curves.png'}")
+    print(f"written: {summary}, {curves}")
     return 0
 
 

@@ -62,6 +62,15 @@ def test_finished_variants_are_not_run_again_and_everything_is_reported(home, ca
     assert "75.0 [ 75.0,  75.0]" in output, "a table in a file is wide enough not to be folded"
 
 
+@pytest.mark.parametrize("name", ["summary.json", "curves.png"])
+def test_a_result_that_cannot_be_written_is_one_message(name, home, capsys):
+    for variant in load_comparison(home / "compare.yaml"):
+        finish(variant, 0.5)
+    (home / "runs" / "small" / name).mkdir()
+    assert main([str(home / "compare.yaml"), "--resume"]) == 2
+    assert f"{name} cannot be written (Is a directory)" in capsys.readouterr().err
+
+
 def test_an_earlier_comparison_is_not_overwritten_unless_asked(home, capsys):
     finish(load_comparison(home / "compare.yaml")[1], 0.5)
     assert main([str(home / "compare.yaml")]) == 2

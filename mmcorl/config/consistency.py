@@ -25,50 +25,26 @@ def contradictions(config: Config) -> list[str]:
 
 
 def _agent_problems(config: Config) -> list[str]:
-    problems = []
+    problems = _cohort_problems(config)
+    for name in config.agents:
+        problems += _name_problems(name)
+        problems += _share_problems(config, name)
+        problems += _endpoint_problems(config, name)
+        problems += _server_problems(config, name)
+        problems += _wording_problems(config, name)
+    return problems
+
+
+def _cohort_problems(config: Config) -> list[str]:
+    """Whether there are enough agents that learn, and that are asked."""
     if not config.agents:
-        problems.append("agents is empty; name at least one, as in agents.first.model=PATH")
+        return ["agents is empty; name at least one, as in agents.first.model=PATH"]
+    problems = []
     if len(config.agents) == 1 and config.cohort.topology != "self":
         problems.append(
             f"cohort.topology={config.cohort.topology} needs two agents and there is one ({next(iter(config.agents))}); "
             "set cohort.topology=self or add an agent"
         )
-    rollouts, updates = config.rollouts.problems_per_step, config.loss.updates_per_rollout
-    for name, agent in config.agents.items():
-        if not _AGENT_NAME.fullmatch(name):
-            problems.append(f"agents.{name}: {_AGENT_NAME_RULE}")
-        if rollouts % (agent.ranks * updates):
-            problems.append(
-                f"rollouts.problems_per_step={rollouts} does not divide evenly into agents.{name}.ranks={agent.ranks} "
-                f"x loss.updates_per_rollout={updates}; make it a multiple of {agent.ranks * updates}"
-            )
-        if agent.endpoint is not None and not (agent.frozen and agent.ranks == 1):
-            problems.append(
-                f"agents.{name}.endpoint={agent.endpoint} cannot be trained and is asked by one process; "
-                f"set agents.{name}.frozen=true and agents.{name}.ranks=1"
-            )
-        if agent.server is not None and config.rollouts.engine != "vllm":
-            problems.append(
-                f"agents.{name}.server={agent.server} is a vLLM server, and rollouts.engine={config.rollouts.engine}; "
-                "set rollouts.engine=vllm"
-            )
-        split = config.rollouts.vllm.tensor_parallel
-        if config.rollouts.engine == "vllm" and split > 1 and agent.server is None and not agent.endpoint:
-            problems.append(
-                f"rollouts.vllm.tensor_parallel={split} splits a server's model, and agents.{name} has none; set "
-                f"agents.{name}.server=start and agents.{name}.server_devices"
-            )
-        if agent.server_devices is not None and len(agent.server_devices) != split:
-            problems.append(
-                f"agents.{name}.server_devices names {len(agent.server_devices)} GPUs for "
-                f"rollouts.vllm.tensor_parallel={split}; make them equal"
-            )
-        if agent.api_key_env is not None and agent.endpoint is None:
-            problems.append(f"agents.{name}.api_key_env is for an endpoint; set agents.{name}.endpoint=URL")
-        if agent.wording == "twin" and config.reward.rule == "twin_vote":
-            problems.append(
-                f"reward.rule=twin_vote asks every problem in both wordings; leave agents.{name}.wording=original"
-            )
     frozen = [name for name, agent in config.agents.items() if agent.frozen]
     if frozen and len(frozen) == len(config.agents):
         problems.append(f"every agent is frozen; set agents.{frozen[0]}.frozen=false or add one that learns")
@@ -78,6 +54,64 @@ def _agent_problems(config: Config) -> list[str]:
             "set cohort.topology=peers"
         )
     return problems
+
+
+def _name_problems(name: str) -> list[str]:
+    return [] if _AGENT_NAME.fullmatch(name) else [f"agents.{name}: {_AGENT_NAME_RULE}"]
+
+
+def _share_problems(config: Config, name: str) -> list[str]:
+    """Whether a step's problems divide into the ranks and updates of an agent."""
+    rollouts, updates = config.rollouts.problems_per_step, config.loss.updates_per_rollout
+    ranks = config.agents[name].ranks
+    if rollouts % (ranks * updates) == 0:
+        return []
+    return [
+        f"rollouts.problems_per_step={rollouts} does not divide evenly into agents.{name}.ranks={ranks} "
+        f"x loss.updates_per_rollout={updates}; make it a multiple of {ranks * updates}"
+    ]
+
+
+def _endpoint_problems(config: Config, name: str) -> list[str]:
+    agent, problems = config.agents[name], []
+    if agent.endpoint is not None and not (agent.frozen and agent.ranks == 1):
+        problems.append(
+            f"agents.{name}.endpoint={agent.endpoint} cannot be trained and is asked by one process; "
+            f"set agents.{name}.frozen=true and agents.{name}.ranks=1"
+        )
+    if agent.api_key_env is not None and agent.endpoint is None:
+        problems.append(f"agents.{name}.api_key_env is for an endpoint; set agents.{name}.endpoint=URL")
+    return problems
+
+
+def _server_problems(config: Config, name: str) -> list[str]:
+    """Whether an agent's vLLM server goes with the engine, and its GPUs with how the model is split."""
+    agent, problems = config.agents[name], []
+    engine, split = config.rollouts.engine, config.rollouts.vllm.tensor_parallel
+    if agent.server is not None and engine != "vllm":
+        problems.append(
+            f"agents.{name}.server={agent.server} is a vLLM server, and rollouts.engine={engine}; "
+            "set rollouts.engine=vllm"
+        )
+    if engine == "vllm" and split > 1 and agent.server is None and not agent.endpoint:
+        problems.append(
+            f"rollouts.vllm.tensor_parallel={split} splits a server's model, and agents.{name} has none; set "
+            f"agents.{name}.server=start and agents.{name}.server_devices"
+        )
+    if agent.server_devices is not None and len(agent.server_devices) != split:
+        problems.append(
+            f"agents.{name}.server_devices names {len(agent.server_devices)} GPUs for "
+            f"rollouts.vllm.tensor_parallel={split}; make them equal"
+        )
+    return problems
+
+
+def _wording_problems(config: Config, name: str) -> list[str]:
+    if config.agents[name].wording == "twin" and config.reward.rule == "twin_vote":
+        return [
+            f"reward.rule=twin_vote asks every problem in both wordings; leave agents.{name}.wording=original"
+        ]
+    return []
 
 
 def _reward_problems(config: Config) -> list[str]:

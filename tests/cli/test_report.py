@@ -43,9 +43,3 @@ def test_mistakes_are_one_message(run, tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main([str(run), "--watch", "--format", "png"])
     assert "--watch writes no file" in capsys.readouterr().err
-
-
-def test_help_has_an_example(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        main(["--help"])
-    assert "example: mmcorl-report runs/pair" in capsys.readouterr().out

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 
 import pytest
 
@@ -86,11 +84,3 @@ def test_a_name_below_a_folder_that_exists_here_is_a_path_and_any_other_may_be_o
     monkeypatch.chdir(home)
     assert looks_like_a_path("model/tiny") and looks_like_a_path("a/b/c") and looks_like_a_path("~/m")
     assert not looks_like_a_path("Qwen/Qwen2.5-VL-7B-Instruct") and not looks_like_a_path("gpt2")
-
-
-def test_help_does_not_wait_for_torch():
-    program = "import sys\nfrom mmcorl.cli import train, compare\nfor command in (train, compare):\n    command._parser().format_help()\nprint('torch' in sys.modules, 'transformers' in sys.modules)"
-    output = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout
-    assert output == "False False\n"

@@ -1,0 +1,31 @@
+"""`--help` of every console command shows how it is used, and waits for nothing heavy."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+SCRIPTS = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"]
+PROGRAM = """
+import sys
+from {module} import {function} as main
+try:
+    main()
+finally:
+    print(sorted({{"torch", "transformers"}} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(("name", "entry"), SCRIPTS.items())
+def test_help_has_an_example_and_imports_no_torch(name, entry):
+    module, _, function = entry.partition(":")
+    program = PROGRAM.format(module=module, function=function)
+    result = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    shown, imported = result.stdout.rstrip("\n").rsplit("\n", 1)
+    assert shown.startswith(f"usage: {name} ")
+    assert f"{name} " in shown.partition("example")[2], "an example is a call of the command"
+    assert imported == "[]"

@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from textwrap import indent
+from typing import TYPE_CHECKING
 
-from mmcorl.config import CodeConfig
 from mmcorl.graders.answers import Answer
 from mmcorl.problems import Problem
 from mmcorl.sandbox import Limits, Outcome, Program, ProgramSpec, Sandbox
 from mmcorl.sandbox.unit_tests import UnitTests, called_name, unit_tests_of
 from mmcorl.sandbox.values import bounded
+
+if TYPE_CHECKING:
+    from mmcorl.config import CodeConfig
 
 # A function that gives back recorded outputs. It is told them by calling it once for every case. They are read as literals,
 # since the texts come from programs and peers: an object that is equal to everything would pass any test.

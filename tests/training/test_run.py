@@ -108,7 +108,7 @@ def test_two_ranks_an_agent_give_the_metrics_of_one(uninterrupted, tmp_path):
 
 
 QUICK = ("evaluation.every=0", "checkpoints.best_by=agreement", "rollouts.problems_per_step=4")
-ALONE = (*QUICK, "agents.internvl=null", "cohort.topology=self")
+ALONE = (*QUICK, "agents.internvl=null", "cohort.topology=self", "checkpoints.best_by=vote_share")
 
 
 def test_two_ranks_give_the_token_statistics_of_one(tmp_path):

@@ -13,6 +13,9 @@ from mmcorl.sandbox import ProgramSpec
 AnswerKind = Literal["math", "choice", "text", "code"]
 ImageSource = Path | bytes | Image.Image
 
+IMAGE_MARKER = "<image>"
+"""Marks the place of an image in a question. Images beyond the markers stand before the text."""
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -9,9 +9,8 @@ import torch
 
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.batches import TokenGroup
-from mmcorl.data.rows import IMAGE_MARKER
 from mmcorl.errors import MmcorlError
-from mmcorl.problems import Problem
+from mmcorl.problems import IMAGE_MARKER, Problem
 
 _SAMPLES, _MOST_TOKENS = 2, 32
 

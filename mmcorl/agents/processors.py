@@ -18,9 +18,8 @@ from transformers import PreTrainedModel
 from mmcorl.agents.backbones import Backbone
 from mmcorl.config import ImagesConfig, PromptConfig
 from mmcorl.data.images import shown_image
-from mmcorl.data.rows import IMAGE_MARKER
 from mmcorl.errors import MmcorlError, PromptTooLong
-from mmcorl.problems import Problem
+from mmcorl.problems import IMAGE_MARKER, Problem
 
 
 @dataclass(frozen=True, eq=False)

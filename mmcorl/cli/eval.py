@@ -119,7 +119,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     from mmcorl.evaluation.tables import as_table
 
     summary = evaluate(models, declarations, asked, options.out, data)
-    wide_console().print(as_table(summary))
+    wide_console().print(as_table(summary, votes_only=options.vote))
     print(f"written: {options.out}")
     return 0
 

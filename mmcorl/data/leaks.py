@@ -11,8 +11,7 @@ from typing import Literal
 
 from PIL import Image
 
-from mmcorl.data.rows import IMAGE_MARKER
-from mmcorl.problems import Problem
+from mmcorl.problems import IMAGE_MARKER, Problem
 
 Overlap = Literal["question and image", "question", "image", "words"]
 

@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 
+from mmcorl.problems import IMAGE_MARKER
+
 _HEADING = re.compile(
     r"(?:^|\n|(?<=[\s.?:。？]))[ \t]*(?:The\s+)?(?:answer\s+)?(?:choices?|options?|选项)\s*(?:are)?\s*[:：][ \t]*(?:\n|(?=\s*[(（]?A))",
     re.IGNORECASE,
@@ -108,7 +110,7 @@ def place_images(texts: Sequence[str], n_images: int) -> tuple[list[str], list[i
         if index in seen or not 0 <= index < n_images:
             return ""
         seen.append(index)
-        return "<image>"
+        return IMAGE_MARKER
 
     placed = [_MARKER.sub(place, text) for text in texts]
     return placed, [index for index in range(n_images) if index not in seen] + seen

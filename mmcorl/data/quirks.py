@@ -13,6 +13,7 @@ from typing import Any
 from mmcorl.data.bad_rows import LeftOut
 from mmcorl.data.options import place_images, split_question
 from mmcorl.graders.extract import last_box, last_tag
+from mmcorl.problems import IMAGE_MARKER
 
 Quirk = tuple[str, ...]
 Row = Mapping[str, Any]
@@ -48,7 +49,7 @@ def said_by_user(row: Row, column: str, source: str) -> Row:
         content
         if isinstance(content, str)
         else "".join(
-            "<image>" if part.get("type") == "image" else part.get("text") or "" for part in content or ()
+            IMAGE_MARKER if part.get("type") == "image" else part.get("text") or "" for part in content or ()
         )
         for content in contents
     ]

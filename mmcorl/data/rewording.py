@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator
 
 from mmcorl.data.options import split_question
-from mmcorl.data.rows import IMAGE_MARKER
 from mmcorl.graders.extract import without_thinking
-from mmcorl.problems import Problem
+from mmcorl.problems import IMAGE_MARKER, Problem
 
 _PICTURE = "[picture {}]"
 _PICTURE_MARK = re.compile(r"\[picture \d+\]", re.IGNORECASE)

@@ -16,10 +16,8 @@ from mmcorl.data.hub import Hub
 from mmcorl.data.programs import has_program, read_program
 from mmcorl.data.quirks import Quirk, apply
 from mmcorl.data.web import fetch
-from mmcorl.problems import AnswerKind, Gold, ImageSource, Problem
+from mmcorl.problems import IMAGE_MARKER, AnswerKind, Gold, ImageSource, Problem
 
-IMAGE_MARKER = "<image>"
-"""Marks the place of an image in a question."""
 MOST_CHOICES = 26
 """Options have the letters A to Z."""
 

@@ -85,6 +85,11 @@ def load_trainer(
     return Trainer(config, agent, learner, rule, problems, exchange, grader, world, teacher, twins)
 
 
+def twin_id(problem_id: str) -> str:
+    """The id of a problem's other wording where both are asked."""
+    return f"{problem_id}#twin"
+
+
 def wordings(
     config: Config, name: str, problems: Sequence[Problem]
 ) -> tuple[Sequence[Problem], Sequence[Problem]]:
@@ -96,7 +101,7 @@ def wordings(
     if config.reward.rule == "twin_vote":
         assert config.data.twin is not None  # Config has checked it
         twins = load_twin(problems, config.data.twin)
-        return problems, [replace(twin, id=f"{twin.id}#twin") for twin in twins]
+        return problems, [replace(twin, id=twin_id(twin.id)) for twin in twins]
     if config.agents[name].wording == "twin":
         assert config.data.twin is not None
         return load_twin(problems, config.data.twin), []

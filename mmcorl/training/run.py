@@ -20,7 +20,7 @@ from mmcorl.data.loading import LoadedData, load_problems
 from mmcorl.graders import Answer, Grader
 from mmcorl.graders.code import limits_of
 from mmcorl.training import checkpoints, selection
-from mmcorl.training.building import load_trainer
+from mmcorl.training.building import load_trainer, twin_id
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.heldout import evaluate
 from mmcorl.training.interaction import InteractionStep, interacting
@@ -58,6 +58,8 @@ def run_agent(config: Config, name: str, *, store: str, attempt: str, resume_ste
         golds = {
             p.id: grader.read(train.golds[p.id].answer, p) for p in train.problems if p.id in train.golds
         }
+        if config.reward.rule == "twin_vote":
+            golds |= {twin_id(problem_id): gold for problem_id, gold in golds.items()}
         exchange = None
         if world.is_first:
             opened, _ = open_store(store, is_host=False)
@@ -69,11 +71,6 @@ def run_agent(config: Config, name: str, *, store: str, attempt: str, resume_ste
         trainer = interacting(
             load_trainer(config, name, world, train, golds, grader, exchange, resume_step), golds
         )
-        golds |= {
-            twin.id: golds[p.id]
-            for p, twin in zip(train.problems, trainer.twins, strict=False)
-            if p.id in golds
-        }
         gap = trainer.check_shared_prefix()
         if gap is not None:
             log.info("shared prefix: log-probabilities within %.1e nats of the full forward", gap)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from mmcorl.cohort.sameness import require_different
-from mmcorl.config import ComasConfig
+from mmcorl.config import ComasConfig, Scale
 from mmcorl.problems import Problem
 from mmcorl.rewards import Rewards
 from mmcorl.training import grpo
@@ -274,7 +274,7 @@ class Comas(Interaction):
         return self.config.rollouts.per_problem
 
 
-def role_advantages(rewards: Sequence[Tensor], scale: grpo.Scale) -> list[Tensor]:
+def role_advantages(rewards: Sequence[Tensor], scale: Scale) -> list[Tensor]:
     """How much better than the mean of all completions in one role each is: a tensor for each of `rewards`.
 
     Roles are rewarded on scales of their own, so that no role is a baseline for another.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from mmcorl.cohort.sameness import require_different
-from mmcorl.config import MaporlConfig
+from mmcorl.config import MaporlConfig, Scale
 from mmcorl.errors import CohortMismatch
 from mmcorl.graders import Answer
 from mmcorl.problems import Problem
@@ -214,7 +214,7 @@ class Maporl(Interaction):
         return self.config.interaction.maporl
 
 
-def turn_advantages(rewards_pk: Tensor, kept_pk: Tensor, scale: grpo.Scale) -> Tensor:
+def turn_advantages(rewards_pk: Tensor, kept_pk: Tensor, scale: Scale) -> Tensor:
     """How much better than the others to its problem at this turn each answer is (P, K); 0 where not kept."""
     advantages = torch.zeros_like(rewards_pk)
     for row, kept, place in zip(rewards_pk, kept_pk, range(len(rewards_pk)), strict=True):

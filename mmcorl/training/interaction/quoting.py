@@ -9,9 +9,8 @@ from mmcorl.agents.agent import Agent
 from mmcorl.agents.endpoint import Endpoint
 from mmcorl.agents.processors import PromptBuilder, question_text
 from mmcorl.config import PromptConfig
-from mmcorl.data.rows import IMAGE_MARKER
 from mmcorl.errors import PromptTooLong
-from mmcorl.problems import Problem
+from mmcorl.problems import IMAGE_MARKER, Problem
 
 _CUT = " [...]"
 

@@ -143,10 +143,11 @@ def problem_hash(problem_id: str) -> str:
 
 
 def problems_digest(problems: Sequence[Problem]) -> str:
-    """A digest of ids, questions and options in their order; images are left out, which would have to be read."""
+    """A digest of ids, questions, options and inputs of programs in their order; images are left out, which would have to be read."""
     digest = hashlib.sha256()
     for problem in problems:
-        digest.update(json.dumps([problem.id, problem.question, problem.choices, problem.kind]).encode())
+        facts = [problem.id, problem.question, problem.choices, problem.kind, repr(problem.program)]
+        digest.update(json.dumps(facts).encode())
     return digest.hexdigest()[:16]
 
 

@@ -181,7 +181,7 @@ def _is_url(text: str) -> bool:
 def _text(content: Any) -> str:
     if not isinstance(content, str | None):
         raise TypeError(f"the content is of type {type(content).__name__}, not text")
-    return content or ""
+    return (content or "").encode(errors="replace").decode()  # JSON can hold halves of characters
 
 
 def _seed(key: tuple[int | str, ...]) -> int:

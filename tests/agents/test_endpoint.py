@@ -228,6 +228,13 @@ def test_a_reply_that_breaks_off_is_asked_for_again():
     thread.join()
 
 
+def test_half_a_character_becomes_a_question_mark():
+    reply = json.dumps({"choices": [{"message": {"content": "4 \ud83d"}}]})
+    with serving(reply) as (url, _):
+        [group] = ask(judge(url), samples=1)
+    assert group.completions[0].text == "4 ?"
+
+
 @pytest.mark.parametrize("content", [5, [{"type": "text", "text": "2"}]])
 def test_content_is_text(content):
     reply = json.dumps({"choices": [{"message": {"content": content}}]})

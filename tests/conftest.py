@@ -1,7 +1,8 @@
-"""Tiny real models, made once a test session."""
+"""What is made or found out once a test session: tiny real models, and whether programs can be run."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import torch
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.tiny import make_tiny
 from mmcorl.config import AgentConfig, RolloutsConfig
+from mmcorl.errors import MmcorlError
+from mmcorl.sandbox import Sandbox
 
 torch.set_num_threads(1)
 
@@ -43,3 +46,18 @@ def tiny_agent(tiny_folder: Callable[[str], Path]) -> Callable[..., Agent]:
         return agent
 
     return load
+
+
+@pytest.fixture(scope="session")
+def walled_machine() -> None:
+    """Skips every test that asks for it where the machine lacks a wall of the sandbox; says which.
+
+    Only a wall that is absent skips. One that stands and has a hole, or a sandbox that does not start, fails.
+    """
+    try:
+        with Sandbox(workers=1) as sandbox:
+            sandbox.warm()
+    except MmcorlError as refusal:
+        if not re.search(r"safely: (Landlock|seccomp) \(|only in a Linux sandbox", str(refusal)):
+            raise
+        pytest.skip(str(refusal))

@@ -57,6 +57,7 @@ def test_tests_make_a_code_problem_whose_inputs_are_apart_from_its_gold():
     assert golds == (Gold(json.dumps(ASSERTS["tests"])), Gold(CHECK["tests"]), Gold(SCRIPT["tests"]))
 
 
+@pytest.mark.usefixtures("walled_machine")
 def test_what_the_tests_expect_decides_no_vote():
     """The counterpart: it does decide what is right."""
     with Grader() as grader:

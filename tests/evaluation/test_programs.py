@@ -25,7 +25,7 @@ LCB = {
 
 
 @pytest.fixture(scope="module")
-def sandbox():
+def sandbox(walled_machine):
     with Sandbox(limits_of(CODE), workers=1) as sandbox:
         yield sandbox
 

@@ -29,7 +29,7 @@ TESTS = read_tests(CHECK, "largest")
 
 
 @pytest.fixture(scope="module")
-def sandbox():
+def sandbox(walled_machine):
     with Sandbox(Limits(case_seconds=1.0), workers=1) as sandbox:
         yield sandbox
 
@@ -114,6 +114,7 @@ def test_methods_are_judged_by_what_they_return(sandbox):
     assert not passes(source.replace("k *", "k +"), tests, sandbox)
 
 
+@pytest.mark.usefixtures("walled_machine")
 def test_the_grader_reads_and_judges_programs():
     problem = Problem("p", PROMPT, kind="code", program=SPEC)
     written = [f"Here:\n```python\n{source}\n```" for source in (RIGHT, SAME, WRONG, FAILING)]

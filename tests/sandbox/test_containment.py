@@ -13,7 +13,7 @@ LIMITS = Limits(case_seconds=1.0, program_seconds=4.0, memory_bytes=512 << 20, o
 
 
 @pytest.fixture(scope="module")
-def sandbox():
+def sandbox(walled_machine):
     with Sandbox(LIMITS, workers=1) as sandbox:
         yield sandbox
 
@@ -216,6 +216,7 @@ def test_nothing_is_left_behind(sandbox):
     )
 
 
+@pytest.mark.usefixtures("walled_machine")
 def test_a_worker_that_is_killed_is_replaced():
     with Sandbox(Limits(program_seconds=30, case_seconds=30), workers=1) as sandbox:
         sandbox.run([Program("", ("1",))])

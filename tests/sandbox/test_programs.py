@@ -7,7 +7,7 @@ DOUBLE = "def double(x):\n    return x * 2"
 
 
 @pytest.fixture(scope="module")
-def sandbox():
+def sandbox(walled_machine):
     with Sandbox(Limits(case_seconds=1.0, program_seconds=4.0), workers=2) as sandbox:
         yield sandbox
 
@@ -126,6 +126,7 @@ def test_a_slow_program_does_not_hold_up_the_others(sandbox):
     assert [o[0].value for o in outcomes[1:]] == [str(2 * i) for i in range(40)]
 
 
+@pytest.mark.usefixtures("walled_machine")
 def test_run_programs_is_a_sandbox_for_one_call():
     assert run_programs([Program(DOUBLE, ("double(4)",)), Program("", ())]) == [[Outcome("ok", "8")], []]
 
@@ -139,6 +140,7 @@ def test_where_a_wall_is_missing_nothing_runs(monkeypatch):
         sandbox.run([Program("", ("1",))])
 
 
+@pytest.mark.usefixtures("walled_machine")
 def test_warm_starts_what_programs_wait_for_and_finds_a_missing_wall(monkeypatch):
     with Sandbox(workers=2) as sandbox:
         sandbox.warm()
@@ -148,6 +150,7 @@ def test_warm_starts_what_programs_wait_for_and_finds_a_missing_wall(monkeypatch
             Sandbox(workers=2).warm()
 
 
+@pytest.mark.usefixtures("walled_machine")
 def test_a_wall_that_does_not_rise_is_found(tmp_path, monkeypatch):
     assert walls.Walls(tmp_path, Limits()).missing() == []
 
@@ -161,6 +164,7 @@ def test_a_wall_that_does_not_rise_is_found(tmp_path, monkeypatch):
     assert len(walls.Walls(tmp_path, Limits()).missing()) == 2
 
 
+@pytest.mark.usefixtures("walled_machine")
 def test_unprotected_leaves_out_only_what_is_missing(tmp_path, monkeypatch):
     limits = Limits(unprotected=True)
     assert run_programs([Program(DOUBLE, ("double(4)",))], limits) == [[Outcome("ok", "8")]]
@@ -172,6 +176,7 @@ def test_unprotected_leaves_out_only_what_is_missing(tmp_path, monkeypatch):
     assert "reading other files is not prevented" not in holes
 
 
+@pytest.mark.usefixtures("walled_machine")
 def test_a_wall_with_a_hole_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(walls.Walls, "_filter_system_calls", lambda self: None)
     assert "starting a process is not prevented" in walls.Walls(tmp_path, Limits()).missing()

@@ -109,6 +109,7 @@ def config_of(path: Path, rows, tiny_folder, **changes):
     return Config.model_validate(tree | changes)
 
 
+@pytest.mark.usefixtures("walled_machine")
 @pytest.mark.parametrize("rule", ["peer_vote", "gold"])
 def test_programs_vote_with_what_they_put_out(rule, tiny_folder, tmp_path, monkeypatch):
     config = config_of(tmp_path / "rows.jsonl", PROGRAMS, tiny_folder, reward={"rule": rule})
@@ -148,6 +149,7 @@ def test_a_text_that_just_stopped_votes_for_nothing(tiny_folder, tmp_path, monke
     assert first.rewards.values[0] == [0, 0, 0, 1]
 
 
+@pytest.mark.usefixtures("walled_machine")
 def test_where_programs_cannot_be_walled_off_no_run_begins(tiny_folder, tmp_path, monkeypatch):
     config = config_of(tmp_path / "rows.jsonl", PROGRAMS, tiny_folder)
     require_ready(config)

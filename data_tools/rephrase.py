@@ -25,6 +25,7 @@ from mmcorl.data.loading import load_problems
 from mmcorl.data.rewording import losses, request, reworded
 from mmcorl.data.twin import ORIGINAL, wording_digest
 from mmcorl.errors import MmcorlError
+from mmcorl.files import writing
 from mmcorl.problems import Problem, RolloutGroup
 
 _ASKED = PromptConfig(instruction="")
@@ -54,10 +55,11 @@ def rephrase(
     problems: Sequence[Problem], out: Path, speaker: Speaker, options: argparse.Namespace
 ) -> Counter[str]:
     """Write the lines of the problems that have none yet; returns the number of lines by what became of them."""
-    done = _finished(problems, out)
+    with writing(out, "OUT"):
+        done = _finished(problems, out)
     outcomes = Counter(done.values())
     left = [problem for problem in problems if problem.id not in done]
-    with out.open("a", encoding="utf-8") as file:
+    with writing(out, "OUT"), out.open("a", encoding="utf-8") as file:
         for start in range(0, len(left), options.batch):
             batch = left[start : start + options.batch]
             groups = speaker.rollout(
@@ -96,30 +98,24 @@ def _chosen(problem: Problem, group: RolloutGroup) -> tuple[str, str]:
 
 def _finished(problems: Sequence[Problem], out: Path) -> dict[str, str]:
     """Outcomes of an earlier run by id; a last line that was cut goes. Raises MmcorlError for a twin of other problems."""
-    _cut_unfinished_line(out)
     digests = {problem.id: wording_digest(problem) for problem in problems}
-    lines = _lines(out)
-    for line in lines:
-        if digests.get(line["id"]) != line[ORIGINAL]:
-            raise MmcorlError(
-                f"{out} is a twin of other problems (id {line['id']!r} differs); remove it or name another file"
-            )
-    return {line["id"]: line["outcome"] for line in lines}
-
-
-def _cut_unfinished_line(out: Path) -> None:
-    if out.exists():
-        content = out.read_bytes()
-        out.write_bytes(content[: content.rfind(b"\n") + 1])
-
-
-def _lines(out: Path) -> list[dict[str, str]]:
-    if not out.exists():
-        return []
+    content = out.read_bytes() if out.exists() else b""
+    *whole, cut = content.split(b"\n")
     try:
-        return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    except ValueError as error:
+        lines = [json.loads(line) for line in whole]
+        done = {line["id"]: line["outcome"] for line in lines}
+        others = [line["id"] for line in lines if digests.get(line["id"]) != line[ORIGINAL]]
+        if cut and not whole and not cut.startswith(b'{"id": '):
+            raise ValueError("it holds something else")
+    except (ValueError, KeyError, TypeError) as error:
         raise MmcorlError(f"{out} is no twin ({error}); remove it or name another file") from None
+    if others:
+        raise MmcorlError(
+            f"{out} is a twin of other problems (id {others[0]!r} differs); remove it or name another file"
+        )
+    if cut:
+        out.write_bytes(content[: -len(cut)])
+    return done
 
 
 def _rephrase(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -91,7 +92,11 @@ def read_reported(path: Path = REPORTED) -> dict[Row, dict[str, Decimal]]:
 def read_mapping(path: Path, known: Iterable[Row]) -> dict[Row, list[tuple[Path, str | None]]]:
     """Row -> result folders and the model in each. Raises MmcorlError for a row that the paper does not have."""
     known, sources = set(known), {}
-    with path.open(newline="", encoding="utf-8") as file:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MmcorlError(f"{path} is no file of rows ({error}); see --template") from None
+    with io.StringIO(text, newline="") as file:
         reader = csv.DictReader(file)
         if missing := {*Row._fields, "results"} - {*(reader.fieldnames or ())}:
             raise MmcorlError(f"{path} lacks the columns {', '.join(sorted(missing))}; see --template")

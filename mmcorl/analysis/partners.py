@@ -50,8 +50,9 @@ def recommend(pairs: Sequence[Pair], anchor: str, match: float = MATCH) -> Recom
     alike = [p for p in pool if p is lowest or not _apart(p, lowest, "kappa")]
     best = min(alike, key=lambda p: p.w.value)
     rivals = [p for p in alike if p is not best and not _apart(p, best, "w")]
+    certain = bool(matched) and not rivals and not math.isnan(best.kappa.value)
     return Recommendation(
-        anchor, best.second, not rivals and bool(matched), _reason(best, pool, alike, rivals, left_out, bool(matched), match)
+        anchor, best.second, certain, _reason(best, pool, alike, rivals, left_out, bool(matched), match)
     )  # fmt: skip
 
 
@@ -63,8 +64,9 @@ def _apart(one: Pair, other: Pair, measure: str) -> bool:
 def _reason(
     best: Pair, pool: list[Pair], alike: list[Pair], rivals: list[Pair], left_out: list[str], matched: bool, match: float
 ) -> str:  # fmt: skip
+    kappa = f"{best.kappa.value:.2f} [{best.kappa.low:.2f}, {best.kappa.high:.2f}]"
     parts = [
-        f"kappa {best.kappa.value:.2f} [{best.kappa.low:.2f}, {best.kappa.high:.2f}] and "
+        f"kappa {'has no value' if math.isnan(best.kappa.value) else kappa} and "
         f"w {100 * best.w.value:.1f} % [{100 * best.w.low:.1f}, {100 * best.w.high:.1f}]"
     ]
     if len(pool) == 1:
@@ -78,7 +80,8 @@ def _reason(
             f"neither kappa nor w tells it apart from {_names(rivals, best)} on {best.problems} problems: "
             "take more problems, or choose by cost"
         )
-    parts.append(f"right in {100 * best.rescued:.0f} % of the problems that {best.first} gets wrong")
+    if not math.isnan(best.rescued):
+        parts.append(f"right in {100 * best.rescued:.0f} % of the problems that {best.first} gets wrong")
     accuracies = f"{100 * best.accuracies[0]:.0f} % and {100 * best.accuracies[1]:.0f} %"
     if not matched:
         parts.append(

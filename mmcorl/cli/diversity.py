@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -149,9 +150,9 @@ def _sampled(options: argparse.Namespace, models: Mapping[str, str]) -> dict[str
     from mmcorl.data.loading import load_problems
     from mmcorl.evaluation.settings import read_settings
 
-    if options.temperature is not None and options.temperature <= 0:
+    if options.temperature is not None and not 0 < options.temperature < math.inf:
         raise MmcorlError(
-            f"--temperature={options.temperature} is not above 0; models are sampled as in training"
+            f"--temperature={options.temperature} is no number above 0; models are sampled as in training"
         )
     from omegaconf import OmegaConf
 

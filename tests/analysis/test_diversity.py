@@ -191,3 +191,9 @@ def test_candidates_of_another_accuracy_are_not_compared():
     assert alone.partner == "b" and not alone.certain
     assert "no candidate is within 10 points" in alone.reason
     assert recommend([pair("a", "a", problems(ALIKE))], "a").partner is None
+
+
+def test_a_partner_of_no_kappa_is_not_certain():
+    advice = recommend([pair("a", "b", [Shares(1, 0, 0, 0, 0)] * 5)], "a")
+    assert advice.partner == "b" and not advice.certain
+    assert advice.reason.startswith("kappa has no value") and "nan" not in advice.reason

@@ -133,7 +133,14 @@ def test_models_are_sampled_once(tmp_path, tiny_folder, capsys, monkeypatch):
             "--anchor c is none of a, b",
         ),
         (["--model", "m"], "--model needs --data"),
-        (["--model", "m", "--data", "scenes", "--temperature", "0"], "--temperature=0.0 is not above 0"),
+        (
+            ["--model", "m", "--data", "scenes", "--temperature", "0"],
+            "--temperature=0.0 is no number above 0",
+        ),
+        (
+            ["--model", "m", "--data", "scenes", "--temperature", "nan"],
+            "--temperature=nan is no number above 0",
+        ),
         (["--model", "m", "--data", "scenes", "prompt.wrong=1"], "prompt.wrong is not a setting"),
     ],
 )

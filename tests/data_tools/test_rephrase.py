@@ -199,6 +199,11 @@ def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         == 2
     )
     assert "NO_SUCH_KEY" in capsys.readouterr().err
-    (tmp_path / "twin.jsonl").write_text("no twin\n")
-    assert program().main([path, out, "--model", "m", "--endpoint", "http://127.0.0.1:9/v1"]) == 2
-    assert "is no twin" in capsys.readouterr().err
+    for content in ("no twin\n", "[]\n", '{"id": "p0"}\n', "a file of one line"):
+        (tmp_path / "twin.jsonl").write_text(content)
+        assert program().main([path, out, "--model", "m", "--endpoint", "http://127.0.0.1:9/v1"]) == 2
+        assert "is no twin" in capsys.readouterr().err
+        assert (tmp_path / "twin.jsonl").read_text() == content
+    below_a_file = str(tmp_path / "twin.jsonl" / "x")
+    assert program().main([path, below_a_file, "--model", "m", "--endpoint", "http://127.0.0.1:9/v1"]) == 2
+    assert "another OUT" in capsys.readouterr().err

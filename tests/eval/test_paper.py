@@ -99,6 +99,12 @@ def test_wrong_rows_are_named(paper, write_results, tmp_path, capsys, row, messa
     assert message in capsys.readouterr().err
 
 
+def test_what_is_no_table_is_named(paper, tmp_path, capsys):
+    (tmp_path / "rows.csv").write_bytes(b"\x89PNG")
+    assert paper.main([str(tmp_path / "rows.csv"), str(tmp_path / "out")]) == 2
+    assert "is no file of rows" in capsys.readouterr().err
+
+
 def test_the_template_is_a_file_of_rows_without_results(paper, tmp_path, capsys):
     assert paper.main(["--template"]) == 0
     (tmp_path / "rows.csv").write_text(capsys.readouterr().out)

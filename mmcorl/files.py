@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from safetensors import SafetensorError
 
@@ -45,6 +46,45 @@ def write_whole(path: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def json_line(record: Mapping[str, Any]) -> bytes:
+    """A record as a line of a JSONL file."""
+    # A lone surrogate cannot be encoded; as a backslash escape, JSON reads it back as what it was.
+    return json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+class Lines:
+    """A JSONL file open for appending; a last line that a killed process could not finish is cut off.
+
+    What `append` was given is with the operating system when it returns. `setting` is that of `writing`; every method
+    raises MmcorlError where there is no room.
+    """
+
+    def __init__(self, path: Path, setting: str = "run.dir") -> None:
+        self._path, self._setting = path, setting
+        with writing(path, setting):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("ab")
+            self._file.truncate(path.read_bytes().rfind(b"\n") + 1)
+
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Write these in one go."""
+        with writing(self._path, self._setting):
+            self._file.write(b"".join(map(json_line, records)))
+            self._file.flush()
+
+    def close(self) -> None:
+        with writing(self._path, self._setting):  # it tries once more to write what there was no room for
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -1,7 +1,9 @@
+import resource
+
 import pytest
 
 from mmcorl.errors import MmcorlError
-from mmcorl.files import read_lines, replacing, stream_lines, write_whole
+from mmcorl.files import Lines, read_lines, replacing, stream_lines, write_whole
 
 
 def test_a_line_that_a_killed_process_began_is_left_out(tmp_path):
@@ -11,6 +13,30 @@ def test_a_line_that_a_killed_process_began_is_left_out(tmp_path):
     path.write_bytes(b'{"step": 1}')
     assert read_lines(path) == []
     assert read_lines(tmp_path / "none.jsonl") == []
+
+
+def test_a_line_is_whole_and_reads_back_whatever_it_holds(tmp_path):
+    path = tmp_path / "new" / "lines.jsonl"
+    with Lines(path) as lines:
+        lines.append([{"text": "Äpfel \ud800\n\u2028"}, {"text": ""}])
+        assert read_lines(path) == [{"text": "Äpfel \ud800\n\u2028"}, {"text": ""}]
+    path.write_bytes(path.read_bytes() + b'{"te')
+    with Lines(path) as lines:
+        lines.append([{"text": "after"}])
+    assert [line["text"] for line in read_lines(path)] == ["Äpfel \ud800\n\u2028", "", "after"]
+
+
+def test_a_full_disk_is_one_clear_error_when_the_file_is_closed_too(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with (
+            pytest.raises(MmcorlError, match=r"cannot be written \(File too large\).* another --out"),
+            Lines(tmp_path / "lines.jsonl", "--out") as lines,
+        ):
+            lines.append([{"text": "x" * 200}])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_damage_before_the_end_is_told_when_it_is_reached(tmp_path):

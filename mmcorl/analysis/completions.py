@@ -17,9 +17,9 @@ from mmcorl.analysis.diversity import Answers, Pair, Shares, own_shares, pair, p
 from mmcorl.cohort.ballots import Ballot, elect
 from mmcorl.data.loading import LoadedData
 from mmcorl.errors import MmcorlError
-from mmcorl.evaluation.records import Lines, Record, require_same
+from mmcorl.evaluation.records import Record, require_same
 from mmcorl.evaluation.settings import EvaluationSettings
-from mmcorl.files import read_lines, write_whole, writing
+from mmcorl.files import Lines, read_lines, write_whole, writing
 from mmcorl.graders import Grader
 from mmcorl.problems import AnswerKind, Problem
 
@@ -86,7 +86,7 @@ def sample(
             name, request.settings.agent(model), request.settings.prompt, request.settings.images,
             request.settings.rollouts(), "cuda" if torch.cuda.is_available() else "cpu",
         )  # fmt: skip
-        with Lines(files[name]) as lines:
+        with Lines(files[name], "--out") as lines:
             for start in range(0, len(missing), _BATCH):
                 groups = agent.rollout(
                     missing[start : start + _BATCH],
@@ -103,7 +103,7 @@ def sample(
                         group.problem.question,
                         None if group.problem.choices is None else list(group.problem.choices),
                         group.problem.kind,
-                    )
+                    ).to_json()
                     for group in groups
                 )
         del agent

@@ -13,11 +13,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from mmcorl.errors import MmcorlError
-from mmcorl.files import read_lines, write_whole, writing
+from mmcorl.files import json_line, read_lines, write_whole, writing
 from mmcorl.graders.answers import Answer
 from mmcorl.problems import AnswerKind, Problem
 
@@ -153,31 +152,6 @@ class SampleRecord(Record):
         return self.model, self.problem, self.sample
 
 
-class Lines:
-    """A JSONL file open for appending. What `append` was given is on disk when it returns; a torn line is cut off."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        with writing(path, OUT_SETTING):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("ab")
-            self._file.truncate(path.read_bytes().rfind(b"\n") + 1)
-
-    def append(self, records: Iterable[Record]) -> None:
-        """Write these in one go. Raises MmcorlError where there is no room."""
-        with writing(self._path, OUT_SETTING):
-            self._file.write(b"".join(map(_line, records)))
-            self._file.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-
 @dataclass(frozen=True)
 class BenchmarkResult:
     """All that is known of one benchmark in a folder. `samples` may be incomplete: see `missing`."""
@@ -206,7 +180,9 @@ def write_benchmark(folder: Path, benchmark: BenchmarkRecord, problems: Iterable
     """Begin a benchmark's folder; it counts as begun once its `benchmark.json` is there."""
     with writing(folder, OUT_SETTING):
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / PROBLEMS_FILE, b"".join(map(_line, problems)).decode())
+        write_whole(
+            folder / PROBLEMS_FILE, b"".join(json_line(problem.to_json()) for problem in problems).decode()
+        )
         write_whole(folder / BENCHMARK_FILE, _document(benchmark))
 
 
@@ -244,11 +220,6 @@ def require_same(before: Mapping[str, Any], now: Mapping[str, Any], where: Path)
             f"{where} was begun with {name}={old!r} and this is {name}={new!r}; "
             "use what it was begun with to go on, or another --out to begin anew"
         )
-
-
-def _line(record: Record) -> bytes:
-    # A lone surrogate cannot be encoded; as a backslash escape, JSON reads it back as what it was.
-    return json.dumps(record.to_json(), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _document(record: Record) -> str:

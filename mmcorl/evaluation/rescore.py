@@ -16,13 +16,12 @@ from mmcorl.evaluation.records import (
     OUT_SETTING,
     SAMPLES_FILE,
     BenchmarkResult,
-    Lines,
     SampleRecord,
     benchmark_folders,
     read_result,
 )
 from mmcorl.evaluation.scores import groups
-from mmcorl.files import replacing, writing
+from mmcorl.files import Lines, replacing, writing
 from mmcorl.graders import Grader
 
 
@@ -97,8 +96,8 @@ def regrade(result: BenchmarkResult, grader: Grader) -> list[SampleRecord]:
 def _replace_samples(folder: Path, samples: Sequence[SampleRecord]) -> None:
     with writing(folder, OUT_SETTING), replacing(folder / SAMPLES_FILE) as temporary:
         temporary.unlink(missing_ok=True)  # a process of the same number may have been killed here
-        with Lines(temporary) as lines:
-            lines.append(samples)
+        with Lines(temporary, OUT_SETTING) as lines:
+            lines.append(sample.to_json() for sample in samples)
 
 
 def _changes(result: BenchmarkResult, after: Sequence[SampleRecord]) -> Rescored:

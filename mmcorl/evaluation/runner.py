@@ -22,9 +22,9 @@ from mmcorl.evaluation.programs import CODE, grade_programs
 from mmcorl.evaluation.progress import Progress
 from mmcorl.evaluation.reading import Item
 from mmcorl.evaluation.records import (
+    OUT_SETTING,
     SAMPLES_FILE,
     BenchmarkRecord,
-    Lines,
     RunRecord,
     SampleRecord,
     Sampling,
@@ -36,6 +36,7 @@ from mmcorl.evaluation.records import (
     write_run,
 )
 from mmcorl.evaluation.settings import Asked
+from mmcorl.files import Lines
 from mmcorl.graders import Answer, Grader
 from mmcorl.graders.code import limits_of
 from mmcorl.problems import Completion
@@ -135,7 +136,7 @@ def run_part(agent: Agent, place: int, part: Part, asked: Asked, judges: Judges,
     done = {sample.key: sample for sample in read_samples(part.folder)}
     noise_key = ("evaluation", sampling.seed, declaration.name, place) if sampling.temperature else None
     progress.start(f"{agent.name} on {declaration.name}", len(items) * sampling.samples)
-    with Lines(part.folder / SAMPLES_FILE) as lines:
+    with Lines(part.folder / SAMPLES_FILE, OUT_SETTING) as lines:
         for start in range(0, len(items), asked.batch):
             batch = items[start : start + asked.batch]
             keys = [(agent.name, item.problem.id, k) for item in batch for k in range(sampling.samples)]
@@ -143,7 +144,7 @@ def run_part(agent: Agent, place: int, part: Part, asked: Asked, judges: Judges,
                 found = _answer(agent, batch, part, noise_key, judges)
                 # Of a batch that was torn while it was written, the first samples are there.
                 new = [sample for sample in found if sample.key not in done]
-                lines.append(new)
+                lines.append(sample.to_json() for sample in new)
                 done |= {sample.key: sample for sample in new}
             progress.advance([done[key] for key in keys])
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mmcorl.files import read_lines, write_whole, writing
+from mmcorl.files import Lines, json_line, read_lines, write_whole, writing
 
 if TYPE_CHECKING:
     from accelerate.tracking import GeneralTracker
@@ -37,28 +37,23 @@ class StepLog:
     """
 
     def __init__(self, path: Path | None, resume_step: int | None = None) -> None:
-        self._file = None
+        self._lines: Lines | None = None
         if path is None:
             return
-        self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = (
-            [] if resume_step is None else [line for line in read_lines(path) if line["step"] <= resume_step]
-        )
-        write_whole(path, "".join(map(_encode, kept)))
-        self._file = path.open("a", encoding="utf-8")
+        kept = [] if resume_step is None else [r for r in read_lines(path) if r["step"] <= resume_step]
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, b"".join(map(json_line, kept)).decode())
+        self._lines = Lines(path)
 
     def append(self, records: Iterable[Line]) -> None:
-        """Write these records in one go and hand them to the operating system. Raises MmcorlError on a full disk."""
-        if self._file is not None:
-            with writing(self._path):
-                self._file.write("".join(map(_encode, records)))
-                self._file.flush()
+        """Write these records in one go. Values that are no finite number become null. Raises MmcorlError on a full disk."""
+        if self._lines is not None:
+            self._lines.append(map(_finite, records))
 
     def close(self) -> None:
-        if self._file is not None:
-            with writing(self._path):  # it tries once more to write what there was no room for
-                self._file.close()
+        if self._lines is not None:
+            self._lines.close()
 
 
 class MetricsLog(StepLog):
@@ -71,7 +66,7 @@ class MetricsLog(StepLog):
         self._trackers = trackers
 
     def write(self, kind: Literal["train", "eval", "alarm"], step: int, **values: Any) -> None:
-        """Record the values of one step or one evaluation. Values that are no finite number become null."""
+        """Record the values of one step or one evaluation."""
         record = {"kind": kind, "step": step, **values}
         self.append([record])
         numbers = {f"{kind}/{key}": value for key, value in values.items() if isinstance(value, int | float)}
@@ -135,9 +130,8 @@ class Tail:
         return replaced, [json.loads(line) for line in complete.split(b"\n")[:-1]]
 
 
-def _encode(record: Line) -> str:
-    finite = {
+def _finite(record: Line) -> Line:
+    return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in record.items()
     }
-    return json.dumps(finite, ensure_ascii=False, allow_nan=False) + "\n"

@@ -10,7 +10,6 @@ import pytest
 
 from mmcorl.evaluation.records import (
     BenchmarkRecord,
-    Lines,
     ProblemRecord,
     RunRecord,
     SampleRecord,
@@ -18,6 +17,7 @@ from mmcorl.evaluation.records import (
     write_benchmark,
     write_run,
 )
+from mmcorl.files import Lines
 from mmcorl.graders import Answer
 
 
@@ -56,7 +56,7 @@ def write_results(tmp_path: Path) -> Callable[..., Path]:
                     completion="" if value is None else f"so \\boxed{{{value}}}", tokens=4,
                     finished=value is not None, answer=None if value is None else Answer("math", value),
                     correct=value == golds[p], seconds=0.5,
-                )
+                ).to_json()
                 for model, rows in answers.items() for p, given in rows.items() for i, value in enumerate(given)
             )  # fmt: skip
         return out

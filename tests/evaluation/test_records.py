@@ -9,7 +9,6 @@ import pytest
 from mmcorl.errors import MmcorlError
 from mmcorl.evaluation.records import (
     BenchmarkRecord,
-    Lines,
     ProblemRecord,
     RunRecord,
     SampleRecord,
@@ -21,6 +20,7 @@ from mmcorl.evaluation.records import (
     write_benchmark,
     write_run,
 )
+from mmcorl.files import Lines
 from mmcorl.graders.answers import Answer
 
 RUN = RunRecord({"a": "models/a"}, None, {"prompt": {"system": None}}, {"mmcorl": "0.1.0"})
@@ -37,9 +37,9 @@ def test_round_trip(tmp_path):
     write_benchmark(tmp_path / "toy", BENCHMARK, [PROBLEM])
     second = replace(SAMPLE, sample=1, completion="so … \ud800\n\u2028", answer=None, correct=False)
     with Lines(tmp_path / "toy" / "samples.jsonl") as lines:
-        lines.append([SAMPLE])
+        lines.append([SAMPLE.to_json()])
         assert read_result(tmp_path / "toy").missing(RUN) == 1
-        lines.append([second])
+        lines.append([second.to_json()])
     result = read_result(tmp_path / "toy")
     assert read_run(tmp_path) == RUN
     assert (result.benchmark, result.problems, result.samples) == (BENCHMARK, [PROBLEM], [SAMPLE, second])
@@ -51,14 +51,14 @@ def test_round_trip(tmp_path):
 def test_a_torn_line_is_dropped_wherever_it_was_torn(tmp_path):
     path = tmp_path / "samples.jsonl"
     with Lines(path) as lines:
-        lines.append([SAMPLE, replace(SAMPLE, sample=1)])
+        lines.append([SAMPLE.to_json(), replace(SAMPLE, sample=1).to_json()])
     whole = path.read_bytes()
     first = whole.index(b"\n") + 1
     for cut in range(first, len(whole)):
         path.write_bytes(whole[:cut])
         assert [s.sample for s in read_samples(tmp_path)] == [0]
         with Lines(path) as lines:
-            lines.append([replace(SAMPLE, sample=1)])
+            lines.append([replace(SAMPLE, sample=1).to_json()])
         assert path.read_bytes() == whole
 
 
@@ -75,6 +75,6 @@ def test_what_is_no_result_folder_is_named(tmp_path):
         read_samples(tmp_path)
     (tmp_path / "samples.jsonl").unlink()
     with Lines(tmp_path / "samples.jsonl") as lines:
-        lines.append([replace(SAMPLE, completion=5)])  # pyright: ignore[reportArgumentType]
+        lines.append([SAMPLE.to_json() | {"completion": 5}])
     with pytest.raises(MmcorlError, match="completion is text"):
         read_samples(tmp_path)

@@ -10,8 +10,9 @@ import pytest
 
 from mmcorl.cli import eval_rescore
 from mmcorl.errors import MmcorlError
-from mmcorl.evaluation.records import SAMPLES_FILE, Lines, read_result
+from mmcorl.evaluation.records import SAMPLES_FILE, read_result
 from mmcorl.evaluation.rescore import NewVerdict, rescore
+from mmcorl.files import Lines
 from mmcorl.graders import Answer, Extraction, Grader
 
 ANSWERS = {"a": {"1": ["4", "5"], "2": ["6", None]}}
@@ -24,7 +25,8 @@ def spoil(out) -> None:
     first, second, *rest = result.samples
     (out / "toy" / SAMPLES_FILE).unlink()
     with Lines(out / "toy" / SAMPLES_FILE) as lines:
-        lines.append([replace(first, correct=False), replace(second, answer=Answer("math", "50")), *rest])
+        changed = [replace(first, correct=False), replace(second, answer=Answer("math", "50")), *rest]
+        lines.append(sample.to_json() for sample in changed)
 
 
 def test_right_verdicts_stay_as_they_are(write_results):
@@ -80,7 +82,7 @@ def test_the_grader_decides_what_is_an_answer(write_results):
     result = read_result(out / "toy")
     (out / "toy" / SAMPLES_FILE).unlink()
     with Lines(out / "toy" / SAMPLES_FILE) as lines:
-        lines.append([replace(result.samples[0], completion="2 and 2 make 4 in all")])
+        lines.append([replace(result.samples[0], completion="2 and 2 make 4 in all").to_json()])
     with Grader() as strict, Grader(Extraction(last_number=True)) as loose:
         assert rescore(out, strict, write=False)[0].right == 0
         assert rescore(out, loose, write=False)[0].right == 1
@@ -123,6 +125,6 @@ def test_the_command_writes_verdicts_and_summary_and_says_what_changed(write_res
 def test_a_sample_of_no_problem_is_refused(write_results):
     out = write_results("r", ANSWERS, GOLDS)
     with Lines(out / "toy" / SAMPLES_FILE) as lines:
-        lines.append([replace(read_result(out / "toy").samples[0], problem="3")])
+        lines.append([replace(read_result(out / "toy").samples[0], problem="3").to_json()])
     with Grader() as grader, pytest.raises(MmcorlError, match="sample 0 of problem 3 by a is one too many"):
         rescore(out, grader)

@@ -14,8 +14,8 @@ VLLM_TORCH ?= torch==2.13.0 torchvision==0.28.0
 quickstart: .venv/installed  ## Co-RL against TTRL, gold reward and a control, on tiny models: about three minutes
 	$(BIN)/mmcorl-compare configs/compare_quickstart.yaml run.seed=$(SEED) --overwrite
 
-test: .venv/installed
-	$(BIN)/python -m pytest
+test: .venv/installed  ## two workers; a file's tests stay together, as they share what is slow to make
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-vllm: .venv-vllm/installed  ## the vLLM engine on a CPU, and the agents with the transformers that vLLM pins
 	OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/vllm tests/agents

@@ -1,4 +1,3 @@
-
 import pytest
 
 from mmcorl.cli.train import main

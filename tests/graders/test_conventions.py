@@ -88,7 +88,9 @@ def test_the_nearest_choice_is_taken_only_where_the_benchmark_does(grader):
     answer = grader.answer(text, problem, convention("mathvista"))
     assert answer is not None and answer.value == "A"
     assert grader.answer("", problem, convention("mathvista")) is None
-    sentence = "The answer is one of those that the picture does not show"  # as far from "red" as from "green"
+    sentence = (
+        "The answer is one of those that the picture does not show"  # as far from "red" as from "green"
+    )
     assert grader.answer(sentence, problem, convention("mathvista")) is None
     assert nearest("smaler than", ("larger than", "smaller than", "equal")) == "B"
     assert nearest("", ("ab", "a")) == "B"

@@ -1,117 +1,172 @@
-"""Preparing a visual data set, against a plain `datasets.map`: rows a second and peak memory.
+"""Preparing a visual data set, against a plain `datasets.map`: rows a second and peak memory, at the same number of workers.
 
-    python bench/prepare.py [--rows 400] [--side 640] [--workers 2]
+    python bench/prepare.py [--rows 400] [--side 640] [--workers 2] [--turns 3]
 
-The source is a Parquet file in the layout of open-r1, its images PNGs of about a byte a pixel. Each way runs in a process of
-its own and ends with problems in a Parquet file:
+The source is a Parquet file in the layout of open-r1, its images PNGs of about a byte a pixel. Each way ends with the same
+problems in a Parquet file, which is checked:
 
-- `mmcorl` streams, decodes every image once to see that it can be, and stores its bytes as they are;
-- `map` is what one writes first: `load_dataset`, `map` over decoded rows, `to_parquet`;
+- `mmcorl` streams, decodes every image once to see that it can be, and stores its bytes as they are, with threads;
+- `map` is what one writes first: `load_dataset`, `map(num_proc=workers)` over decoded rows, `to_parquet`;
 - `map, checked` does what mmcorl does: it stores bytes as they are and decodes every image once;
 - `map, undecoded` stores bytes as they are and looks at no image.
+
+Each runs in a process of its own; the ways take turns, and the median of the turns counts. Memory is the largest sum over
+the process and its children, looked at twenty times a second, of their proportional set sizes: pages that processes share
+count once. Of it, `anon` leaves out pages of mapped files, as `datasets` has them and the system can take back.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
+import pyarrow.parquet as pq
+from PIL import Image
 
 WAYS = ("mmcorl", "map", "map, checked", "map, undecoded")
+_LOOK_SECONDS = 0.05
+_MEASURES = ("seconds", "peak", "anon")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Preparing a data set, against a plain `datasets.map`.")
     parser.add_argument("--rows", type=int, default=400)
     parser.add_argument("--side", type=int, default=640, help="width and height of the images")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2, help="threads of mmcorl, processes of map")
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.way:
-        print(json.dumps(_measured(options.way, options.folder, options.workers)))
+        print(json.dumps(_seconds(options.way, options.folder, options.workers)))
         return
+    turns: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    contents = set()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        size = _write_source(folder / "source.parquet", options.rows, options.side)
-        print(f"{options.rows} rows, {size / 2**20:.0f} MiB of images")
-        results = {way: _in_process(way, folder, options) for way in WAYS}
+        source = Path(name) / "source.parquet"
+        size = _write_source(source, options.rows, options.side)
+        print(f"{options.rows} rows, {size / 2**20:.0f} MiB of images, {options.workers} workers")
+        for _ in range(options.turns):
+            for way in WAYS:
+                with tempfile.TemporaryDirectory(dir=name) as folder:
+                    (Path(folder) / source.name).hardlink_to(source)
+                    turns[way].append(_in_process(way, Path(folder), options.workers))
+                    contents.add(_content(Path(folder)))
+    if len(contents) > 1:
+        raise SystemExit("the ways do not end with the same problems")
+    results = {way: {m: statistics.median(turn[m] for turn in turns[way]) for m in _MEASURES} for way in WAYS}
     ours = results["mmcorl"]
-    print(f"{'':<16}{'rows/s':>9}{'peak MiB':>10}{'mmcorl is x as fast':>22}{'with x the memory':>20}")
+    print(
+        f"{'':<16}{'rows/s':>8}{'peak MiB':>10}{'anon MiB':>10}   {'mmcorl: x as fast':>17}{'x the peak':>12}{'x the anon':>12}"
+    )
     for way, result in results.items():
-        rate = options.rows / result["seconds"]
+        ratios = (
+            result["seconds"] / ours["seconds"],
+            ours["peak"] / result["peak"],
+            ours["anon"] / result["anon"],
+        )
         print(
-            f"{way:<16}{rate:>9.0f}{result['peak'] / 2**20:>10.0f}{result['seconds'] / ours['seconds']:>22.2f}"
-            f"{ours['peak'] / result['peak']:>20.2f}"
+            f"{way:<16}{options.rows / result['seconds']:>8.0f}{result['peak'] / 2**20:>10.0f}{result['anon'] / 2**20:>10.0f}"
+            f"   {ratios[0]:>17.2f}{ratios[1]:>12.2f}{ratios[2]:>12.2f}"
         )
 
 
-def _in_process(way: str, folder: Path, options: argparse.Namespace) -> dict[str, float]:
-    command = [
-        sys.executable,
-        __file__,
-        "--way",
-        way,
-        "--folder",
-        str(folder),
-        "--workers",
-        str(options.workers),
-    ]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return json.loads(output.splitlines()[-1])
+def _in_process(way: str, folder: Path, workers: int) -> dict[str, float]:
+    """Seconds of the work alone, and the peak bytes of the process and its children together."""
+    command = [sys.executable, __file__, "--way", way, "--folder", str(folder), "--workers", str(workers)]
+    peak = anonymous = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        watched = psutil.Process(process.pid)
+        while process.poll() is None:
+            held = [_held(one.pid) for one in (watched, *_children(watched))]
+            peak, anonymous = max(peak, sum(h[0] for h in held)), max(anonymous, sum(h[1] for h in held))
+            time.sleep(_LOOK_SECONDS)
+        output = process.stdout.read() if process.stdout else ""
+    if process.returncode:
+        raise SystemExit(f"{way} ended with {process.returncode}")
+    return {"seconds": json.loads(output.splitlines()[-1]), "peak": peak, "anon": anonymous}
 
 
-def _measured(way: str, folder: Path, workers: int) -> dict[str, float]:
-    """Seconds of the work alone, imports left out, and peak bytes of the whole process."""
-    source, out = folder / "source.parquet", folder / way.replace(", ", "_")
-    ways = {
-        "mmcorl": _ours,
-        "map": _mapped,
-        "map, checked": _mapped_checked,
-        "map, undecoded": _mapped_undecoded,
-    }
-    work = ways[way]
-    import datasets  # both ways need it
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _held(pid: int) -> tuple[int, int]:
+    """Proportional set size of a process in bytes, and its anonymous part; nothing once it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0, 0
+    sizes = {name: 1024 * int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+    return sizes.get("Pss", 0), sizes.get("Pss_Anon", 0)
+
+
+def _content(folder: Path) -> str:
+    """Digest of the problems that a way has written, images by their pixels."""
+    [path] = [path for path in folder.rglob("*.parquet") if path.name != "source.parquet"]
+    digest = hashlib.sha256()
+    columns = ["id", "question", "images", "choices", "kind", "answer"]
+    for batch in pq.ParquetFile(path).iter_batches(50, columns=columns):
+        for row in batch.to_pylist():
+            row["images"] = [_pixels(image["bytes"]) for image in row["images"]]
+            digest.update(json.dumps([row[column] for column in columns]).encode())
+    return digest.hexdigest()
+
+
+@lru_cache
+def _pixels(image: bytes) -> str:
+    return hashlib.sha256(Image.open(io.BytesIO(image)).tobytes()).hexdigest()
+
+
+def _seconds(way: str, folder: Path, workers: int) -> float:
+    """Seconds of the work alone, imports left out."""
+    source, out = folder / "source.parquet", folder / "out"
+    work = partial(_ours() if way == "mmcorl" else _MAPS[way], source, out, workers)
+    import datasets  # all ways need it
 
     datasets.disable_progress_bars()
     started = time.perf_counter()
-    work(source, out, workers)
-    seconds = time.perf_counter() - started
-    return {"seconds": seconds, "peak": _peak_bytes()}
+    work()
+    return time.perf_counter() - started
 
 
-def _peak_bytes() -> float:
-    """Largest resident set of this process so far. `getrusage` would count that of the process it was forked from."""
-    status = Path("/proc/self/status").read_text()
-    return 1024 * float(status.partition("VmHWM:")[2].split()[0])
-
-
-def _ours(source: Path, out: Path, workers: int) -> None:
+def _ours() -> Callable[[Path, Path, int], object]:
     from mmcorl.config import DataConfig
     from mmcorl.data.preparing import prepare
     from mmcorl.data.reading import source_of
 
-    prepare(source_of(DataConfig(source="open-r1", path=str(source))), out, workers)
+    return lambda source, out, workers: prepare(
+        source_of(DataConfig(source="open-r1", path=str(source))), out, workers
+    )
 
 
 def _mapped(source: Path, out: Path, workers: int) -> None:
     import datasets
 
-    _map(datasets.load_dataset("parquet", data_files=str(source), split="train", cache_dir=str(out)), out)
+    _map(
+        datasets.load_dataset("parquet", data_files=str(source), split="train", cache_dir=str(out)),
+        out,
+        workers,
+    )
 
 
 def _mapped_checked(source: Path, out: Path, workers: int) -> None:
-    from PIL import Image
-
     _mapped_undecoded(source, out, workers, lambda image: Image.open(io.BytesIO(image["bytes"])).load())
 
 
@@ -121,18 +176,28 @@ def _mapped_undecoded(
     import datasets
 
     rows = datasets.load_dataset("parquet", data_files=str(source), split="train", cache_dir=str(out))
-    _map(rows.cast_column("image", datasets.Image(decode=False)), out, check)
+    _map(rows.cast_column("image", datasets.Image(decode=False)), out, workers, check)
 
 
-def _map(rows: Any, out: Path, check: Callable[[Any], Any] = lambda image: None) -> None:
+_MAPS = {"map": _mapped, "map, checked": _mapped_checked, "map, undecoded": _mapped_undecoded}
+
+
+def _map(rows: Any, out: Path, workers: int, check: Callable[[Any], Any] = lambda image: None) -> None:
     def problem(row: dict[str, Any], number: int) -> dict[str, Any]:
         check(row["image"])
-        gold = row["solution"].partition("<answer>")[2].partition("</answer>")[0].strip()
-        return {"id": str(number), "question": row["problem"], "images": [row["image"]], "answer": gold}
+        question, _, options = row["problem"].partition("\nChoices:\n")
+        return {
+            "id": str(number),
+            "question": question,
+            "images": [row["image"]],
+            "choices": [option.partition(") ")[2] for option in options.splitlines()],
+            "kind": "choice",
+            "answer": row["solution"].partition("<answer>")[2].partition("</answer>")[0].strip(),
+        }
 
-    rows.map(problem, with_indices=True, remove_columns=rows.column_names).to_parquet(
-        str(out / "out.parquet")
-    )
+    processes = workers if workers > 1 else None  # none is this one
+    made = rows.map(problem, with_indices=True, remove_columns=rows.column_names, num_proc=processes)
+    made.to_parquet(str(out / "out.parquet"))
 
 
 def _write_source(path: Path, rows: int, side: int) -> int:
@@ -164,8 +229,6 @@ def _write_source(path: Path, rows: int, side: int) -> int:
 
 def _photograph(generator: np.random.Generator, side: int) -> bytes:
     """A PNG of smooth colours with some noise, of about a byte a pixel."""
-    from PIL import Image
-
     coarse = generator.integers(0, 256, (8, 8, 3), dtype=np.uint8)
     smooth = np.asarray(
         Image.fromarray(coarse).resize((side, side), Image.Resampling.BICUBIC), dtype=np.int16

@@ -1,10 +1,11 @@
-"""Samples a second of a benchmark run against calling `generate` for one problem after the other, on one thread.
+"""Samples a second of a benchmark run against calling `generate`, for a batch of problems and for one by one, on one thread.
 
     python bench/evaluate.py
 
-Both sides get the same agent, prompts and images of the scenes, and grade what they get; decoding is greedy, and then
-eight samples a problem. mmcorl answers a batch of problems together, computes a prompt once for its eight samples, and
-writes every sample down. The two take turns, and the first turn of each is not counted.
+All sides get the same agent, prompts and images of the scenes, build every prompt anew, and grade what they get; decoding
+is greedy, and then eight samples a problem. mmcorl and the batched `generate`, whose prompts are padded on the left, are
+given equally many problems at once. mmcorl computes a prompt once for its eight samples, and writes every sample down. The
+sides take turns, and the first turn of each is not counted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,11 @@ from rich.console import Console
 from transformers.utils.logging import disable_progress_bar, set_verbosity_error
 
 from mmcorl.agents.agent import Agent
+from mmcorl.agents.batches import prompt_batch
+from mmcorl.agents.processors import PromptBuilder
 from mmcorl.evaluation.benchmarks import load_declaration
 from mmcorl.evaluation.loading import LoadedBenchmark, load_benchmark
 from mmcorl.evaluation.progress import Progress
-from mmcorl.evaluation.reading import Item
 from mmcorl.evaluation.records import read_samples
 from mmcorl.evaluation.runner import Judges, Part, begin_benchmark, run_part
 from mmcorl.evaluation.settings import Asked, read_settings
@@ -59,27 +62,34 @@ def main() -> None:
                 max_tokens=MAX_TOKENS,
                 batch=arguments.batch,
             )
-            ours, texts = _timed(lambda a=asked: _benchmark_run(agent, loaded, a, judges), arguments.turns)
-            naive, naive_texts = _timed(
-                lambda a=asked: _one_by_one(agent, loaded, a, judges), arguments.turns
-            )
+            sides = {
+                "mmcorl": partial(_benchmark_run, agent, loaded, asked, judges),
+                "generate in batches": partial(_generated, agent, loaded, asked, judges, arguments.batch),
+                "generate one by one": partial(_generated, agent, loaded, asked, judges, 1),
+            }
+            seconds, texts = _timed(sides, arguments.turns)
             total = len(loaded.items) * samples
-            same = sum(a == b for a, b in zip(texts, naive_texts, strict=True)) / total
-            greedy = f", {same:.0%} of the completions the same" if samples == 1 else ""
-            print(
-                f"{samples} sample{'s' * (samples > 1)} a problem: mmcorl {total / ours:.0f} samples/s, "
-                f"generate one by one {total / naive:.0f} samples/s, ratio {naive / ours:.1f}{greedy}"
-            )  # fmt: skip
+            print(f"{samples} sample{'s' * (samples > 1)} a problem")
+            for name in sides:
+                same = sum(a == b for a, b in zip(texts["mmcorl"], texts[name], strict=True)) / total
+                print(
+                    f"  {name:<20}{total / seconds[name]:>6.0f} samples/s, mmcorl is {seconds[name] / seconds['mmcorl']:.2f} x "
+                    f"as fast" + (f", {same:.0%} of the completions the same" if samples == 1 else "")
+                )
 
 
-def _timed(work: Callable[[], list[str]], turns: int) -> tuple[float, list[str]]:
-    """Median seconds, and what it gave."""
-    texts, seconds = work(), []
+def _timed(
+    sides: Mapping[str, Callable[[], list[str]]], turns: int
+) -> tuple[dict[str, float], dict[str, list[str]]]:
+    """Median seconds of each side, and what its first turn gave."""
+    texts = {name: work() for name, work in sides.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(turns):
-        started = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds), texts
+        for name, work in sides.items():
+            started = time.perf_counter()
+            work()
+            seconds[name].append(time.perf_counter() - started)
+    return {name: statistics.median(each) for name, each in seconds.items()}, texts
 
 
 def _benchmark_run(agent: Agent, loaded: LoadedBenchmark, asked: Asked, judges: Judges) -> list[str]:
@@ -91,22 +101,30 @@ def _benchmark_run(agent: Agent, loaded: LoadedBenchmark, asked: Asked, judges: 
 
 
 @torch.no_grad()
-def _one_by_one(agent: Agent, loaded: LoadedBenchmark, asked: Asked, judges: Judges) -> list[str]:
+def _generated(
+    agent: Agent, loaded: LoadedBenchmark, asked: Asked, judges: Judges, problems: int
+) -> list[str]:
+    """What `generate` gives, for so many problems at once."""
     generate: Any = agent.model.eval().generate
     texts: list[str] = []
-    given: list[tuple[Item, Completion]] = []
-    sampling = asked.sampling(loaded.declaration)
-    for item in loaded.items:
-        prompt = agent.prompts._build(item.problem)  # not from the cache, which a first pass does not have
-        inputs = {"input_ids": prompt.ids, "attention_mask": torch.ones_like(prompt.ids), **prompt.tokens}
+    sampling, p = asked.sampling(loaded.declaration), agent.prompts
+    builder = PromptBuilder(  # one that keeps no prompts, since a benchmark is run once
+        agent.model, agent.processor, agent.backbone, asked.prompt(loaded.declaration), p.images, p.max_tokens, 0
+    )  # fmt: skip
+    for start in range(0, len(loaded.items), problems):
+        part = loaded.items[start : start + problems]
+        batch = prompt_batch([builder.build(item.problem) for item in part])
         output = generate(
-            **{name: value[None] for name, value in inputs.items()},
-            **prompt.vision,
+            input_ids=batch.ids,
+            attention_mask=batch.mask,
+            **batch.tokens,
+            **batch.vision,
             **_decoding(sampling.samples, sampling.temperature),
         )
-        new = agent.prompts.tokenizer.batch_decode(output[:, len(prompt.ids) :], skip_special_tokens=True)
-        texts += new
-        given += [(item, Completion(text, (), (), finished=True)) for text in new]
+        new = output[:, batch.ids.shape[1] :]
+        texts += p.tokenizer.batch_decode(new, skip_special_tokens=True)
+    items = [item for item in loaded.items for _ in range(sampling.samples)]
+    given = [(item, Completion(text, (), (), finished=True)) for item, text in zip(items, texts, strict=True)]
     judges.grade(given, loaded.declaration)
     return texts
 

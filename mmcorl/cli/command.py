@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from mmcorl.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, Mmcorl
 
 def run_command(work: Callable[[], int]) -> int:
     """Do a command's work and return its exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: rows and names hold any text
     try:
         code = work()
         sys.stdout.flush()

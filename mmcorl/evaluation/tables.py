@@ -115,15 +115,16 @@ def as_table(summary: Summary, votes_only: bool = False) -> Table:
 
     `votes_only` shows the votes alone, with their intervals, to lay models and their ensemble side by side.
     """
-    table = Table(title="Accuracy in % [95 % interval over problems]", title_justify="left", box=SIMPLE_HEAD)
-    table.pad_edge = False
+    title = "Accuracy in % [95 % interval over problems]"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0, pad_edge=False)
     table.add_column("benchmark", no_wrap=True)
     table.add_column("model", overflow="fold", min_width=12)
     several = any(s.samples > 1 for s in summary.scores)
     votes = ("maj@k", "ties") if several or summary.ensembles else ()
     heads = votes if votes_only else ("avg@k", *(["pass@k"] if several else []), *votes, "read", "cut")
     for head in ("k", "n", *heads):
-        table.add_column(head, justify="right", no_wrap=True)
+        # Intervals may go into a second line; a narrow terminal would cut off the last columns otherwise.
+        table.add_column(head, justify="right", no_wrap=head not in ("avg@k", "maj@k"))
 
     def row(benchmark: str, model: str, style: str | None = None, **cells: str) -> None:
         # Names of models and values of rows may look like markup.

@@ -69,6 +69,13 @@ def test_files_and_screen_show_the_same(write_results):
     assert "version: Text Only" in (text := console.export_text()) and "100.0 [100.0, 100.0]" in text
 
 
+def test_a_terminal_of_80_columns_shows_every_column(write_results):
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(as_table(summary_of(two_models(write_results))))
+    heads = console.export_text().splitlines()[2].split()
+    assert heads == ["benchmark", "model", "k", "n", "avg@k", "pass@k", "maj@k", "ties", "read", "cut"]
+
+
 def test_votes_alone_leave_the_averages_out(write_results):
     console = Console(width=160, record=True, file=io.StringIO())
     console.print(as_table(summary_of(two_models(write_results)), votes_only=True))

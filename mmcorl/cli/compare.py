@@ -31,7 +31,7 @@ def _parser() -> argparse.ArgumentParser:
         "comparison", type=Path, metavar="FILE", help="YAML file with a base and its variants"
     )
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="settings that hold for every variant"
+        "overrides", nargs="*", default=[], metavar="key=value", help="settings that hold for every variant"
     )
     start = parser.add_mutually_exclusive_group()
     start.add_argument(

@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="example: mmcorl-data prepare open-r1 data/open_r1",
     )
     _add_source(prepare)
-    prepare.add_argument("out", type=Path, metavar="OUT", help="folder to write; it must not exist yet")
+    prepare.add_argument("out", type=Path, metavar="OUT", help="folder to write; a finished one is refused")
     prepare.add_argument(
         "--workers", type=positive, default=2, metavar="N", help="threads that read and decode (default 2)"
     )

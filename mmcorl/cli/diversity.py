@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value",
+        "overrides", nargs="*", default=[], metavar="key=value",
         help="settings as in training: prompt.*, images.*, data.*, dtype, attention, max_prompt_tokens, batch_tokens",
     )  # fmt: skip
     what = parser.add_argument_group("what is compared")

@@ -28,7 +28,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="YAML file of the run")
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="settings that replace those of the file"
+        "overrides",
+        nargs="*",
+        default=[],
+        metavar="key=value",
+        help="settings that replace those of the file",
     )
     parser.add_argument(
         "--print-config", action="store_true", help="print the resolved configuration and leave"

@@ -29,3 +29,12 @@ def test_help_has_an_example_and_imports_no_torch(name, entry):
     assert shown.startswith(f"usage: {name} ")
     assert f"{name} " in shown.partition("example")[2], "an example is a call of the command"
     assert imported == "[]"
+
+
+@pytest.mark.parametrize("name", ["mmcorl-train", "mmcorl-compare"])
+def test_a_missing_file_is_named_and_settings_are_not_asked_for(name):
+    module, _, function = SCRIPTS[name].partition(":")
+    program = f"from {module} import {function} as main; main([])"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 2
+    assert "required" in result.stderr and "key=value" not in result.stderr.partition("required")[2]

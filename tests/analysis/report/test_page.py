@@ -54,6 +54,12 @@ def test_the_page_shows_all_parts_of_a_run_and_asks_the_network_for_nothing(make
     assert len(page) < 5_000_000
 
 
+def test_in_markdown_a_span_of_one_step_is_that_step(make_run):
+    text = as_markdown(read_report([make_run()]))
+    table = text.partition("## Who corrects whom")[2]
+    assert re.findall(r"^\| (\d[^|]*) \|", table, re.MULTILINE)[:3] == ["1", "2", "3"]
+
+
 def test_every_chart_has_a_text_alternative_and_no_id_comes_twice(make_run):
     found = page_of(make_run())
     charts = [tag for name, tag in found.tags if name == "svg" and tag.get("role") == "img"]

@@ -133,8 +133,11 @@ def _rephrase(options: argparse.Namespace) -> int:
 
 def _speaker(options: argparse.Namespace) -> Speaker:
     if options.endpoint is None:
+        from transformers.utils.logging import disable_progress_bar
+
         from mmcorl.agents.agent import Agent
 
+        disable_progress_bar()
         return Agent.load(
             "rephraser",
             AgentConfig(model=options.model),

@@ -71,9 +71,11 @@ def sample(
     Raises MmcorlError where `out` has completions that were asked for differently.
     """
     import torch
+    from transformers.utils.logging import disable_progress_bar
 
     from mmcorl.agents.agent import Agent
 
+    disable_progress_bar()
     _begin(out, request.to_json() | {"problems": len(data.problems)})
     files = {name: out / "completions" / f"{name}.jsonl" for name in models}
     for name, model in models.items():

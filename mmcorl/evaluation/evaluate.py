@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
+from transformers.utils.logging import disable_progress_bar
 
 from mmcorl.agents.agent import Agent
 from mmcorl.evaluation.declaration import Declaration
@@ -30,6 +31,7 @@ def evaluate(
     `data` holds local copies by benchmark. One model is in memory at a time, and none is loaded that has nothing left
     to do. Raises MmcorlError for data that cannot be read, before any model is loaded.
     """
+    disable_progress_bar()  # of weights; problems have their own
     samplings = [asked.sampling(declaration) for declaration in declarations]
     with Grader() as grader, Judges(grader, asked.settings.code) as judges:
         loaded = [load_benchmark(d, grader, data.get(d.name), asked.limit) for d in declarations]

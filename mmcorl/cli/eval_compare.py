@@ -70,9 +70,11 @@ def compare_command(options: argparse.Namespace) -> int:
 
 
 def _table(differences: Sequence[Difference]) -> Table:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title="Accuracy in %, second minus first [95 % interval]", title_justify="left")
+    title = "Accuracy in %, second minus first [95 % interval]"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0, pad_edge=False)
     for head in ("benchmark", "models"):
         table.add_column(head)
     for head in ("problems", "first", "second", "difference", "p"):

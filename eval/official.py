@@ -29,7 +29,6 @@ from mmcorl.evaluation.benchmarks import load_declaration
 from mmcorl.evaluation.records import (
     SAMPLES_FILE,
     BenchmarkRecord,
-    Lines,
     ProblemRecord,
     RunRecord,
     SampleRecord,
@@ -40,7 +39,7 @@ from mmcorl.evaluation.records import (
 )
 from mmcorl.evaluation.rescore import rescore
 from mmcorl.evaluation.tables import summarize, write_summary
-from mmcorl.files import write_whole, writing
+from mmcorl.files import Lines, write_whole, writing
 from mmcorl.graders import Extraction, Grader
 
 Row = dict[str, Any]

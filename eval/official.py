@@ -146,7 +146,7 @@ def write_results(out: Path, imported: dict[str, Imported]) -> None:
         write_benchmark(out / name, record, one.problems.values())
         (out / name / SAMPLES_FILE).unlink(missing_ok=True)
         with Lines(out / name / SAMPLES_FILE) as lines:
-            lines.append(one.samples)
+            lines.append(sample.to_json() for sample in one.samples)
 
 
 def agreement(file: str, name: str, one: Imported, rescored: Sequence[SampleRecord]) -> Agreement:

@@ -145,7 +145,7 @@ def write_results(out: Path, imported: dict[str, Imported]) -> None:
         )
         write_benchmark(out / name, record, one.problems.values())
         (out / name / SAMPLES_FILE).unlink(missing_ok=True)
-        with Lines(out / name / SAMPLES_FILE, "--out") as lines:
+        with Lines(out / name / SAMPLES_FILE, "OUT") as lines:
             lines.append(sample.to_json() for sample in one.samples)
 
 

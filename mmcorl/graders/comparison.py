@@ -187,6 +187,8 @@ def _items(a: Items, b: Items) -> bool | None:
         return len(a.items) == len(b.items) and _matching(a.items, b.items)
     if len(a.items) != len(b.items) or (":" in openers and len(openers) > 1):
         return False
+    if "" in openers and {(a.opener, a.closer), (b.opener, b.closer)} & {("[", ")"), ("(", "]")}:
+        return False  # an interval that is open at one end is no list
     pair = len(a.items) == 2 and "" not in openers
     if pair and (a.opener, a.closer) != (b.opener, b.closer):
         return False

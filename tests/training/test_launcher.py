@@ -1,11 +1,13 @@
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -60,13 +62,16 @@ def steps_done(config, name):
 
 
 def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """A port below those that the system gives to connections, one of which could take it before the store does."""
+    while True:
+        port = random.randint(20_000, 30_000)
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_for_step(config, step, name="ann"):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not any(done >= step for done in steps_done(config, name)):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -32,6 +32,7 @@ from mmcorl.training.interaction.shared import (
     Table,
     mean,
     records_of,
+    said_of,
     step_extras,
 )
 from mmcorl.training.loop import Clock
@@ -95,10 +96,7 @@ class Maporl(Interaction):
         lessons = self.lessons(turns)
         learning = self.learn_from(number, lessons)
         clock.lap("update")
-        said = {
-            p.id: (s.answer and s.answer.value, o.answer and o.answer.value)
-            for p, s, o in zip(problems, supervising, votes[name], strict=True)
-        }
+        said = said_of(problems, supervising, votes[name])
         alone = lessons[0]
         return InteractionStep(
             number, problems, self.as_of_the_problems(turns[0].phase), readings.answers, readings.lengths,

@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.endpoint import Endpoint
+from mmcorl.cohort.ballots import Vote
 from mmcorl.graders import Answer
 from mmcorl.problems import Problem, RolloutGroup
 from mmcorl.training import grpo
@@ -191,6 +192,16 @@ def step_extras(lessons: Sequence[Lesson]) -> dict[str, Any]:
         "truncated": 1 - float(finished.mean()),
         "live_groups": float(torch.cat(live).double().mean()),
         "cut_prompts": mean(told),
+    }
+
+
+def said_of(
+    problems: Sequence[Problem], supervising: Sequence[Vote], own: Sequence[Vote]
+) -> dict[str, tuple[str | None, str | None]]:
+    """What the supervising and the own votes elected, by problem id, in canonical form."""
+    return {
+        p.id: (s.answer and s.answer.value, o.answer and o.answer.value)
+        for p, s, o in zip(problems, supervising, own, strict=True)
     }
 
 

@@ -95,7 +95,7 @@ def _values(annotation: Any, bounds: Sequence[Any] = ()) -> str:
         length = "" if arguments[-1] is Ellipsis else f"{len(arguments)} "
         item = _values(arguments[0])
         return f"list of {length}{item}{'s' if arguments[0] in _PLAIN else ''}"
-    if isinstance(annotation, types.UnionType):
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
         return " or ".join(_values(option, bounds) for option in arguments)
     raise TypeError(f"no words for the type {annotation}")
 

@@ -4,7 +4,16 @@ The docstring under each field is its documentation, also in `docs/configuration
 into it.
 """
 
-from mmcorl.config.agents import AgentConfig, Attention, Dtype, Part, RolloutsConfig, VLLMConfig
+from mmcorl.config.agents import (
+    AgentConfig,
+    Attention,
+    Dtype,
+    LoraConfig,
+    Part,
+    RolloutsConfig,
+    Sharding,
+    VLLMConfig,
+)
 from mmcorl.config.data import (
     ColumnsConfig,
     DataConfig,
@@ -22,6 +31,7 @@ from mmcorl.config.learning import (
     LossKind,
     MaporlConfig,
     OptimizerConfig,
+    PartRates,
     RewardConfig,
     SamplerCorrection,
     Scale,
@@ -56,12 +66,14 @@ __all__ = [
     "ImagesConfig",
     "InteractionConfig",
     "LoggingConfig",
+    "LoraConfig",
     "LossConfig",
     "LossKind",
     "MaporlConfig",
     "MonitorsConfig",
     "OptimizerConfig",
     "Part",
+    "PartRates",
     "PromptConfig",
     "RewardConfig",
     "RolloutsConfig",
@@ -70,6 +82,7 @@ __all__ = [
     "Scale",
     "ScenesConfig",
     "Section",
+    "Sharding",
     "Task",
     "Ties",
     "Topology",

@@ -12,6 +12,18 @@ from mmcorl.config.section import Section
 Part = Literal["vision", "projector", "text"]
 Dtype = Literal["float32", "bfloat16"]
 Attention = Literal["sdpa", "eager"]
+Sharding = Literal["none", "zero2", "zero3", "fsdp2"]
+
+
+class LoraConfig(Section):
+    rank: int = Field(default=32, ge=1)
+    """Rank of each adapter."""
+    alpha: float = Field(default=64.0, gt=0)
+    """An adapter's output is scaled by `alpha / rank`."""
+    targets: tuple[str, ...] | None = None
+    """Names of the linear layers that get an adapter, as in `[q_proj, v_proj]`; null takes all but the output head."""
+    parts: tuple[Part, ...] = ("text",)
+    """Parts of the model whose layers get adapters."""
 
 
 class AgentConfig(Section):
@@ -33,6 +45,15 @@ class AgentConfig(Section):
     """Type of the forward pass; weights and optimiser state stay float32."""
     freeze: tuple[Part, ...] = ()
     """Parts of the model that are not trained."""
+    lora: LoraConfig | None = None
+    """Train low-rank adapters and leave the model's own weights as they are; null trains the weights."""
+    quantize: Literal["4bit", "8bit"] | None = None
+    """Hold the weights that are not trained in 4 or 8 bits (bitsandbytes); needs `lora`."""
+    sharding: Sharding = "none"
+    """How weights, gradients and optimiser state lie over the agent's ranks: whole on each (none), the last two in parts
+    (zero2), or all three in parts (zero3, fsdp2). zero2 and zero3 are DeepSpeed's; see docs/scale.md."""
+    offload: tuple[Literal["optimizer", "parameters"], ...] = ()
+    """What a sharded agent keeps in the host's memory instead of the GPU's."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
     attention: Attention = "sdpa"

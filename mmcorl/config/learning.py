@@ -117,9 +117,22 @@ class LossConfig(Section):
     """Leave completions that never stopped out of the loss."""
 
 
+class PartRates(Section):
+    vision: float | None = Field(default=None, gt=0)
+    """Peak learning rate of the vision tower; null is `optimizer.lr`."""
+    projector: float | None = Field(default=None, gt=0)
+    """Peak learning rate of what maps its features to the text model."""
+    text: float | None = Field(default=None, gt=0)
+    """Peak learning rate of the text model."""
+
+
 class OptimizerConfig(Section):
+    kind: Literal["adamw", "adamw_8bit"] = "adamw"
+    """AdamW with its state in float32, or in 8 bits a number (bitsandbytes)."""
     lr: float = Field(default=1e-6, gt=0)
     """Peak learning rate."""
+    lr_of: PartRates = PartRates()
+    """Peak learning rates of parts of the model that learn at another one."""
     betas: tuple[float, float] = (0.9, 0.95)
     """AdamW's decay rates."""
     weight_decay: float = Field(default=0.0, ge=0)

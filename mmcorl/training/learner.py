@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -20,6 +19,7 @@ from mmcorl.errors import MmcorlError
 from mmcorl.problems import Completion, Problem, RolloutGroup
 from mmcorl.training import grpo
 from mmcorl.training.optimizer_state import load_optimizer, save_optimizer
+from mmcorl.training.optimizers import build_optimizer, set_learning_rates, share_of_peak
 from mmcorl.training.world import World
 
 
@@ -65,9 +65,8 @@ class Learner:
             raise MmcorlError(
                 f"agents.{agent.name}.freeze names every part of the model; nothing is left to train"
             )
-        self.optimizer = torch.optim.AdamW(
-            self.parameters, lr=optimizer.lr, betas=optimizer.betas, weight_decay=optimizer.weight_decay
-        )
+        trained = ((n, p) for n, p in agent.model.named_parameters() if p.requires_grad)
+        self.optimizer = build_optimizer(trained, agent.backbone.part_of, optimizer)
         self.settings, self.total_updates = optimizer, total_updates
 
     def observe(self, rollouts: Sequence[RolloutGroup], names: Collection[str]) -> Observed:
@@ -125,9 +124,8 @@ class Learner:
         self, batches: Sequence[tuple[list[LiveGroup], Tensor | None]], update: int
     ) -> dict[str, float]:
         """Gradients of every micro-batch, summed over ranks, clipped, and one step of AdamW."""
-        lr = learning_rate(self.settings, update, self.total_updates)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
+        share = share_of_peak(self.settings, update, self.total_updates)
+        set_learning_rates(self.optimizer, share)
         self.optimizer.zero_grad()
         sums = torch.zeros(len(_STATISTICS), device=self.world.device)
         for groups, old in batches:
@@ -149,7 +147,7 @@ class Learner:
         total = dict(zip(_STATISTICS, sums.tolist(), strict=True))
         tokens = max(total.pop("tokens"), 1.0)
         means = {name: total[name] / tokens for name in _STATISTICS[2:]}
-        return {"loss": total["loss"], **means, "grad_norm": float(norm), "lr": lr}
+        return {"loss": total["loss"], **means, "grad_norm": float(norm), "lr": self.settings.lr * share}
 
     def _loss(self, groups: Sequence[LiveGroup], old: Tensor | None) -> tuple[Tensor, Tensor]:
         """This micro-batch's share of the loss, and sums over its tokens for the metrics."""
@@ -250,22 +248,3 @@ def packed(sizes: Iterable[int], limit: int) -> Iterator[list[int]]:
 
 def _pad(rows: Sequence[Tensor]) -> Tensor:
     return pad_sequence(list(rows), batch_first=True)
-
-
-def learning_rate(config: OptimizerConfig, update: int, total_updates: int) -> float:
-    """The learning rate of update 0, 1, ...: a function of its number, so that resuming needs no scheduler state.
-
-    It rises by equal parts, the first of them at update 0, and then keeps to `schedule`; `linear` falls to 0.
-    """
-    warmup = round(config.warmup_share * total_updates)
-    if update < warmup:
-        return config.lr * (update + 1) / warmup
-    progress = (update - warmup) / (total_updates - warmup)
-    match config.schedule:
-        case "constant":
-            return config.lr
-        case "linear":
-            return config.lr * (1 - progress)
-        case "cosine":
-            half_wave = (1 + math.cos(math.pi * progress)) / 2
-            return config.lr * (config.final_share + (1 - config.final_share) * half_wave)

@@ -12,7 +12,7 @@ from mmcorl.agents.batches import TokenGroup
 from mmcorl.config import LossConfig, OptimizerConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.training import grpo
-from mmcorl.training.learner import Learner, learning_rate
+from mmcorl.training.learner import Learner
 from mmcorl.training.world import World
 
 OPTIMIZER = OptimizerConfig(lr=1e-3, schedule="constant", warmup_share=0.0, clip_norm=1e6)
@@ -219,22 +219,3 @@ def test_an_agent_with_every_part_frozen_is_refused(tiny_agent):
     agent = tiny_agent("internvl", freeze=["vision", "projector", "text"])
     with pytest.raises(MmcorlError, match="freeze"):
         Learner(agent, World(), LossConfig(), OPTIMIZER, total_updates=1, batch_tokens=10**6)
-
-
-def test_learning_rates_rise_and_fall_as_the_schedule_says():
-    def rates(**settings):
-        config = OptimizerConfig.model_validate({"lr": 1.0, **settings})
-        return [learning_rate(config, update, 100) for update in range(100)]
-
-    cosine = rates(schedule="cosine", warmup_share=0.1, final_share=0.1)
-    assert cosine[0] == pytest.approx(0.1) and cosine[9] == pytest.approx(1.0)
-    assert cosine[10:] == sorted(cosine[10:], reverse=True)
-    assert cosine[55] == pytest.approx(0.55) and cosine[99] == pytest.approx(0.1, abs=1e-3)
-    assert rates(schedule="constant", warmup_share=0.0) == [1.0] * 100
-    linear = rates(schedule="linear", warmup_share=0.2)
-    assert (
-        linear[19:21] == [1.0, 1.0]
-        and linear[60] == pytest.approx(0.5)
-        and linear[99] == pytest.approx(1 / 80)
-    )
-    assert rates(schedule="linear", warmup_share=0.999)[99] == 1.0  # all of it a rise

@@ -150,7 +150,7 @@ def main() -> None:
             )
             texts = completions(lesson, lessons, args.slip_share)
             train(agent, [p for p, _ in lessons], texts, args.steps, args.lr, lesson.seed)
-            agent.save(args.out / name)
+            agent.snapshot()(args.out / name)
         scores = accuracy_by_colour(agent, test)
         print("  greedy:", ", ".join(f"{colour} {score:.2f}" for colour, score in scores.items()), flush=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,10 +126,25 @@ class Agent:
                 ]
         return groups
 
-    def save(self, folder: Path) -> None:
-        """Write a folder that `from_pretrained` reads: weights, configuration and processor."""
-        self.model.save_pretrained(folder)
-        self.processor.save_pretrained(folder)
+    def snapshot(self) -> Callable[[Path], None]:
+        """Copy the weights into host memory. What is returned writes the copy, at any time and from any thread.
+
+        It writes a folder that `from_pretrained` reads: weights, configuration and processor.
+        """
+        copies: dict[tuple[Any, ...], torch.Tensor] = {}
+        weights = {}
+        for name, weight in self.model.state_dict().items():
+            # Tied weights stay tied, by which save_pretrained knows to store them once.
+            key = (weight.data_ptr(), weight.shape, weight.stride())
+            if key not in copies:
+                copies[key] = weight.to("cpu", copy=True, memory_format=torch.contiguous_format)
+            weights[name] = copies[key]
+
+        def write(folder: Path) -> None:
+            self.model.save_pretrained(folder, state_dict=dict(weights))
+            self.processor.save_pretrained(folder)
+
+        return write
 
     def _completion(self, problem: Problem, sampled: Sampled) -> Completion:
         if sampled.logprobs.isnan().any():

@@ -246,7 +246,7 @@ def batching_changes_nothing(trial: Trial) -> str:
 def reload_keeps_logits(trial: Trial) -> str:
     """Saved and reloaded, the model gives the same log-probabilities."""
     with tempfile.TemporaryDirectory() as folder:
-        trial.agent.save(Path(folder))
+        trial.agent.snapshot()(Path(folder))
         again = Agent.load(
             "reloaded",
             AgentConfig.model_validate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,7 @@ from mmcorl.config import LossConfig, OptimizerConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Completion, Problem, RolloutGroup
 from mmcorl.training import grpo
-from mmcorl.training.optimizer_state import load_optimizer, save_optimizer
+from mmcorl.training.optimizer_state import load_optimizer, snapshot_optimizer
 from mmcorl.training.optimizers import build_optimizer, set_learning_rates, share_of_peak
 from mmcorl.training.world import World
 
@@ -108,11 +108,10 @@ class Learner:
         totals = [self._update(batch, updates_done + i) for i, batch in enumerate(batches)]
         return {name: sum(total[name] for total in totals) / n_shares for name in totals[0]}
 
-    def save(self, folder: Path) -> None:
-        """Write the optimiser's state into a checkpoint's folder."""
-        save_optimizer(
-            self.optimizer, dict(self.agent.model.named_parameters()), folder / "optimizer.safetensors"
-        )
+    def snapshot(self) -> Callable[[Path], None]:
+        """Copy the optimiser's state into host memory; what is returned writes it into a checkpoint's folder."""
+        write = snapshot_optimizer(self.optimizer, dict(self.agent.model.named_parameters()))
+        return lambda folder: write(folder / "optimizer.safetensors")
 
     def load(self, folder: Path) -> None:
         """Take up the optimiser's state of a checkpoint."""

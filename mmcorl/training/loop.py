@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -312,17 +312,30 @@ class Trainer:
         self.engine_checked = True
         return {"engine_gap": engine_gap(self.agent, problems, settings.max_tokens, limit)}
 
-    def save(self, folder: Path) -> None:
-        """Write a checkpoint: a `from_pretrained` folder, and `training/` to resume from; of a frozen agent nothing."""
-        training = folder / checkpoints.TRAINING
-        if self.learner is None:
-            training.mkdir()
-            return
-        self.learner.agent.save(folder)
-        training.mkdir()
-        self.learner.save(training)
+    def snapshot(self) -> Callable[[Path], None] | None:
+        """Copy into host memory what a checkpoint holds; what is returned writes it into a folder, while steps go on.
+
+        That is a `from_pretrained` folder, and `training/` to resume from; of a frozen agent nothing. All ranks call
+        this, and the first is given the copy.
+        """
+        if not self.world.is_first:
+            return None
+        weights, states = None, []
+        if self.learner is not None:
+            weights = self.learner.agent.snapshot()
+            states.append(self.learner.snapshot())
         if self.teacher is not None:
-            self.teacher.save(training)
+            states.append(self.teacher.snapshot())
+
+        def write(folder: Path) -> None:
+            if weights is not None:
+                weights(folder)
+            training = folder / checkpoints.TRAINING
+            training.mkdir()
+            for state in states:
+                state(training)
+
+        return write
 
 
 class Clock:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,10 @@ from safetensors.torch import save_file
 from mmcorl.errors import MmcorlError
 
 
-def save_optimizer(
-    optimizer: torch.optim.Optimizer, names: Mapping[str, torch.nn.Parameter], path: Path
-) -> None:
-    """Write the state of `optimizer` to `path`.
+def snapshot_optimizer(
+    optimizer: torch.optim.Optimizer, names: Mapping[str, torch.nn.Parameter]
+) -> Callable[[Path], None]:
+    """Copy the state of `optimizer` into host memory. What is returned writes the copy to a path, at any time.
 
     `names` are the model's parameters by name (`dict(model.named_parameters())`). Tensors of the state are stored
     as `NAME.KEY`; numbers and the settings of the parameter groups as JSON in the header of the file.
@@ -34,19 +35,18 @@ def save_optimizer(
             for key, value in optimizer.state.get(parameter, {}).items():
                 if isinstance(value, torch.Tensor):
                     # A copy each: safetensors refuses tensors that share memory, as tied or fused state may.
-                    tensors[f"{name}.{key}"] = (
-                        value.detach().cpu().clone(memory_format=torch.contiguous_format)
-                    )
+                    copy = value.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+                    tensors[f"{name}.{key}"] = copy
                 else:
                     numbers.setdefault(name, {})[key] = value
     header = {"groups": json.dumps(groups), "numbers": json.dumps(numbers)}
-    save_file(tensors, path, metadata=header)
+    return partial(save_file, tensors, metadata=header)
 
 
 def load_optimizer(
     optimizer: torch.optim.Optimizer, names: Mapping[str, torch.nn.Parameter], path: Path
 ) -> None:
-    """Give `optimizer` the state that `save_optimizer` wrote, on the devices of its own parameters.
+    """Give `optimizer` the state that `snapshot_optimizer` wrote, on the devices of its own parameters.
 
     Raises MmcorlError when the file is missing, damaged or of other parameters than the optimizer's.
     """

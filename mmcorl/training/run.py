@@ -190,18 +190,22 @@ class _Run:
         return values["accuracy"]
 
     def _save(self, number: int, accuracy: float | None, due: bool) -> None:
-        """A checkpoint where one is due or is the best so far; and the best one kept."""
-        if not self.trainer.world.is_first:
-            return
+        """A checkpoint where one is due or is the best so far; and the best one kept. All ranks decide the same."""
         agent_folder, folder = self.folder.agent(self.name), self.folder.checkpoints(self.name)
         best_by = self.config.checkpoints.best_by
-        recent = self._steps_so_far()[-self.config.checkpoints.every :]
         judged = self.trainer.learner is not None and (due or best_by == "accuracy")
-        score = selection.score(best_by, number, accuracy, recent) if judged else None
-        best = score is not None and checkpoints.is_best(agent_folder, score)
+        score, best = None, False
+        if self.trainer.world.is_first and judged:
+            recent = self._steps_so_far()[-self.config.checkpoints.every :]
+            score = selection.score(best_by, number, accuracy, recent)
+            best = score is not None and checkpoints.is_best(agent_folder, score)
+        best = self.trainer.world.broadcast(best)
         if not due and not best:
             return
-        checkpoint = checkpoints.save(folder, number, self.trainer.save)
+        write = self.trainer.snapshot()
+        if write is None:
+            return
+        checkpoint = checkpoints.save(folder, number, write)
         if best:
             note = {"step": number, "score": score, "rule": selection.RULES[best_by]}
             checkpoints.keep_best(agent_folder, checkpoint, note, model_card(self.config, self.name, note))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -51,10 +52,13 @@ class Teacher:
         for weight, student in self._pairs.values():
             weight.lerp_(student, rate)
 
-    def save(self, folder: Path) -> None:
-        """Write the weights that are not the student's into a checkpoint's folder."""
-        tensors = {name: weight.detach().cpu().contiguous() for name, (weight, _) in self._pairs.items()}
-        save_file(tensors, folder / _FILE)
+    def snapshot(self) -> Callable[[Path], None]:
+        """Copy the weights that are not the student's into host memory; what is returned writes them into a folder."""
+        tensors = {
+            name: weight.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+            for name, (weight, _) in self._pairs.items()
+        }
+        return lambda folder: save_file(tensors, folder / _FILE)
 
     def load(self, folder: Path) -> None:
         """Take up the weights of a checkpoint, bit for bit.

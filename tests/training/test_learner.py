@@ -191,9 +191,10 @@ def test_resumed_optimiser_continues_bit_for_bit(rolled, tiny_agent, tmp_path):
 
     learner = learner_of(agent)
     learner.learn(rollouts, advantages, weights, updates_done=0)
-    agent.save(tmp_path / "model")
-    learner.save(tmp_path)
-    learner.learn(rollouts, advantages, weights, updates_done=1)
+    write_model, write_state = agent.snapshot(), learner.snapshot()
+    learner.learn(rollouts, advantages, weights, updates_done=1)  # what is written is what was before
+    write_model(tmp_path / "model")
+    write_state(tmp_path)
 
     again = tiny_agent("qwen2_5_vl")
     again.model.load_state_dict(type(again.model).from_pretrained(tmp_path / "model").state_dict())

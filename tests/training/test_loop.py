@@ -347,7 +347,7 @@ def test_a_resumed_run_goes_on_bit_for_bit(rule, twin_file, tmp_path):
         with exchange:
             whole.step(1)
             whole.step(2)
-            checkpoints.save(folder, 2, whole.save)
+            checkpoints.save(folder, 2, whole.snapshot())
             expected = whole.step(3)
         exchange, resumed = trainer(resume_step=2)
         with exchange:

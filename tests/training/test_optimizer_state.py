@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from mmcorl.errors import MmcorlError
-from mmcorl.training.optimizer_state import load_optimizer, save_optimizer
+from mmcorl.training.optimizer_state import load_optimizer, snapshot_optimizer
 
 
 def a_model(seed=0):
@@ -30,7 +30,7 @@ def test_a_restored_optimizer_goes_on_bit_for_bit(tmp_path):
     optimizer = an_optimizer(model)
     take_steps(model, optimizer, seed=1)
     optimizer.param_groups[0]["lr"] = 1e-2 / 3
-    save_optimizer(optimizer, dict(model.named_parameters()), tmp_path / "optimizer.safetensors")
+    snapshot_optimizer(optimizer, dict(model.named_parameters()))(tmp_path / "optimizer.safetensors")
 
     copy = a_model(seed=5)
     copy.load_state_dict(model.state_dict())
@@ -52,7 +52,7 @@ def test_state_follows_the_name_of_a_parameter_not_its_place(tmp_path):
     model = a_model()
     forward = torch.optim.AdamW(model.parameters())
     take_steps(model, forward, seed=1)
-    save_optimizer(forward, dict(model.named_parameters()), tmp_path / "optimizer.safetensors")
+    snapshot_optimizer(forward, dict(model.named_parameters()))(tmp_path / "optimizer.safetensors")
     backward = torch.optim.AdamW(list(model.parameters())[::-1])
     load_optimizer(backward, dict(model.named_parameters()), tmp_path / "optimizer.safetensors")
     for parameter in model.parameters():
@@ -61,7 +61,9 @@ def test_state_follows_the_name_of_a_parameter_not_its_place(tmp_path):
 
 def test_an_optimizer_before_its_first_step_has_no_state_and_can_be_saved(tmp_path):
     model = a_model()
-    save_optimizer(an_optimizer(model), dict(model.named_parameters()), tmp_path / "optimizer.safetensors")
+    snapshot_optimizer(an_optimizer(model), dict(model.named_parameters()))(
+        tmp_path / "optimizer.safetensors"
+    )
     restored = an_optimizer(model, lr=7.0)
     load_optimizer(restored, dict(model.named_parameters()), tmp_path / "optimizer.safetensors")
     assert not restored.state
@@ -70,7 +72,9 @@ def test_an_optimizer_before_its_first_step_has_no_state_and_can_be_saved(tmp_pa
 
 def test_state_of_other_parameters_is_refused_by_name(tmp_path):
     model = a_model()
-    save_optimizer(an_optimizer(model), dict(model.named_parameters()), tmp_path / "optimizer.safetensors")
+    snapshot_optimizer(an_optimizer(model), dict(model.named_parameters()))(
+        tmp_path / "optimizer.safetensors"
+    )
     frozen = torch.optim.AdamW([{"params": [model[0].weight]}, {"params": [model[0].bias]}])
     with pytest.raises(MmcorlError, match=r"of other parameters .*1\.bias"):
         load_optimizer(frozen, dict(model.named_parameters()), tmp_path / "optimizer.safetensors")

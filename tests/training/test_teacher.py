@@ -77,7 +77,7 @@ def test_saved_and_loaded_bit_for_bit(tiny_agent, tmp_path):
             if parameter.requires_grad:
                 parameter.mul_(1.1)
     teacher.follow(1)
-    teacher.save(tmp_path)
+    teacher.snapshot()(tmp_path)
     again = tiny_agent("internvl", freeze=["vision"])
     teacher_of(agent, again).load(tmp_path)
     for (name, a), b in zip(copy.model.named_parameters(), again.model.parameters(), strict=True):
@@ -89,7 +89,7 @@ def test_what_is_no_teacher_of_this_model_is_refused(tiny_agent, tmp_path):
     teacher = teacher_of(agent, copy)
     with pytest.raises(MmcorlError, match="resume from the one before"):
         teacher.load(tmp_path)
-    teacher.save(tmp_path)
+    teacher.snapshot()(tmp_path)
     tensors = load_file(tmp_path / "teacher.safetensors")
     del tensors[TRAINED]
     save_file(tensors, tmp_path / "teacher.safetensors")

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from mmcorl.agents.backbones import Backbone
 from mmcorl.agents.batches import PlainBatch, TokenGroup, TreeBatch, plain_batch, tree_batch, tree_mask
+from mmcorl.agents.head import Measure, in_turns, measuring
 from mmcorl.agents.statistics import token_statistics
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 _ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
-
-_TOKENS_AT_ONCE = 1024
 
 
 class Policy:
@@ -47,6 +43,9 @@ class Policy:
         self.temperature, self.autocast = temperature, autocast
         self.banned = torch.tensor(list(banned), dtype=torch.long, device=model.device)
         self.shared_prefix = shared_prefix
+        self.head_in_turns = True
+        """Whether logits are made for some tokens at a time; else for all, where a family does more than its head."""
+        self._head_is_last = False
         if shared_prefix and (reason := self._unshareable()):
             self._fall_back(reason)
 
@@ -56,11 +55,11 @@ class Policy:
 
     def shared_logprobs(self, groups: Sequence[TokenGroup]) -> Tensor:
         """As `logprobs`, one tree row a group."""
-        return self._read(token_logprobs, *self._tree(groups))
+        return self._logprobs(*self._tree(groups))
 
     def plain_logprobs(self, groups: Sequence[TokenGroup]) -> Tensor:
         """As `logprobs`, one plain row a completion through the model's own masks and positions: K times the prompts."""
-        return self._read(token_logprobs, *self._plain(groups))
+        return self._logprobs(*self._plain(groups))
 
     @torch.no_grad()
     def statistics(self, groups: Sequence[TokenGroup], names: Collection[str]) -> dict[str, Tensor]:
@@ -69,7 +68,10 @@ class Policy:
         Each is float32, in nats, (sum of T_i,), over the same distribution as in `logprobs`.
         """
         rows = self._tree(groups) if self.shared_prefix else self._plain(groups)
-        return self._read(partial(token_statistics, names=names), *rows)
+        measure = partial(
+            token_statistics, temperature=self.temperature, banned=self.banned, names=tuple(names)
+        )
+        return dict(zip(("logprob", *names), self._measure(measure, *rows).unbind(-1), strict=True))
 
     @torch.no_grad()
     def check_shared_prefix(self, groups: Sequence[TokenGroup]) -> float | None:
@@ -100,24 +102,35 @@ class Policy:
         batch = plain_batch(groups)
         return batch, {"attention_mask": batch.mask.to(self.device), **self._to_device(batch.tokens)}
 
-    def _read(self, measure: Callable[..., T], batch: TreeBatch | PlainBatch, inputs: Mapping[str, Any]) -> T:
-        """Forward, and what `measure` makes of the logits that predict each target."""
+    def _logprobs(self, batch: TreeBatch | PlainBatch, inputs: Mapping[str, Any]) -> Tensor:
+        measure = partial(token_logprobs, temperature=self.temperature, banned=self.banned)
+        return self._measure(measure, batch, inputs)[:, 0]
+
+    def _measure(self, measure: Measure, batch: TreeBatch | PlainBatch, inputs: Mapping[str, Any]) -> Tensor:
+        """Forward, and what `measure` makes of the logits that predict each target: (N, M)."""
+        row, place, target = (values.to(self.device) for values in (batch.row, batch.logit, batch.target))
+        head = self.model.get_output_embeddings() if self.head_in_turns else None
+        if head is not None:
+            with measuring(head, batch.logits_kept, row, place, target, measure) as measured:
+                out = self._forward(batch, inputs)
+            # A family may do more with what its head gives, such as cap it: then it takes logits, and all of them.
+            if self._head_is_last or torch.equal(out, measured[0]):
+                self._head_is_last = True
+                return out[0]
+            self.head_in_turns = False
+        logits = self._forward(batch, inputs)[:, -batch.logits_kept :]
+        return in_turns(measure, logits[row, place], target)
+
+    def _forward(self, batch: TreeBatch | PlainBatch, inputs: Mapping[str, Any]) -> Tensor:
+        """What the model puts out for the last `logits_kept` places of each row."""
         with torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None):
-            logits = self.model(
+            return self.model(
                 input_ids=batch.ids.to(self.device),
                 logits_to_keep=batch.logits_kept,
                 use_cache=False,
                 **self._to_device(batch.vision),
                 **inputs,
             ).logits
-        return measure(
-            logits[:, -batch.logits_kept :],
-            batch.row.to(self.device),
-            batch.logit.to(self.device),
-            batch.target.to(self.device),
-            self.temperature,
-            self.banned,
-        )
 
     def _tree_masks(self, batch: TreeBatch) -> Tensor | dict[str, Tensor]:
         """The tree's attention mask; where kinds of layers differ, one for each kind."""
@@ -167,21 +180,10 @@ class Policy:
         )
 
 
-def token_logprobs(
-    logits_btv: Tensor, row: Tensor, place: Tensor, target: Tensor, temperature: float, banned: Tensor
-) -> Tensor:
-    """ln softmax(logits / temperature) of targets (N,), over the vocabulary without `banned`; float32.
-
-    A vocabulary in float32 is most of what an update holds, so tokens take turns and the backward pass computes
-    theirs again.
-    """
-
-    def of(logits_nv: Tensor, target_n: Tensor) -> Tensor:
-        scaled_nv = (logits_nv.float() / temperature).index_fill(-1, banned, -torch.inf)
-        return scaled_nv.gather(-1, target_n[:, None])[:, 0] - scaled_nv.logsumexp(-1)
-
-    turns = zip(logits_btv[row, place].split(_TOKENS_AT_ONCE), target.split(_TOKENS_AT_ONCE), strict=True)
-    return torch.cat([checkpoint(of, *turn, use_reentrant=False, preserve_rng_state=False) for turn in turns])
+def token_logprobs(logits_nv: Tensor, target: Tensor, temperature: float, banned: Tensor) -> Tensor:
+    """ln softmax(logits / temperature) of targets (N,), over the vocabulary without `banned`: (N, 1), float32."""
+    scaled_nv = (logits_nv.float() / temperature).index_fill(-1, banned, -torch.inf)
+    return scaled_nv.gather(-1, target[:, None]) - scaled_nv.logsumexp(-1, keepdim=True)
 
 
 def _layer_kinds(text_config: object) -> set[str]:

@@ -32,29 +32,26 @@ STATISTICS: dict[str, Callable[[Tensor], Tensor]] = {"entropy": entropy, "self_c
 """What can be asked of distributions, by name: log-probabilities (N, V), -inf where nothing can be sampled -> (N,)."""
 
 
+def logprobs_of(logits_nv: Tensor, temperature: float, banned: Tensor) -> Tensor:
+    """ln softmax(logits / temperature) over the vocabulary without `banned`, where it is -inf; (N, V), float32."""
+    scaled_nv = (logits_nv.float() / temperature).index_fill(-1, banned, -math.inf)
+    return scaled_nv.log_softmax(-1)
+
+
 @torch.no_grad()
 def token_statistics(
-    logits_btv: Tensor,
-    row: Tensor,
-    place: Tensor,
-    target: Tensor,
-    temperature: float,
-    banned: Tensor,
-    names: Collection[str],
-) -> dict[str, Tensor]:
-    """Statistics `names` of the distribution behind each target, and the target's `logprob`; each (N,), float32.
+    logits_nv: Tensor, target: Tensor, temperature: float, banned: Tensor, names: Collection[str]
+) -> Tensor:
+    """The `logprob` of each target and the statistics `names` of the distribution behind it: (N, 1 + names), float32.
 
-    The distribution is softmax(logits / temperature) over the vocabulary without `banned`, from the logits at
-    (`row`, `place`): those that predict the target, not those that follow it. Without a gradient. Beyond the logits
-    themselves it holds some copies of `_VALUES_AT_ONCE` numbers, however many tokens there are.
+    The distribution is softmax(logits / temperature) over the vocabulary without `banned`. Without a gradient. Beyond
+    the logits themselves it holds some copies of `_VALUES_AT_ONCE` numbers, however many tokens there are.
     """
-    at_once = max(1, _VALUES_AT_ONCE // logits_btv.shape[-1])
-    found: dict[str, list[Tensor]] = {name: [] for name in ("logprob", *names)}
-    for turn in torch.arange(len(target), device=target.device).split(at_once):
-        scaled_nv = logits_btv[row[turn], place[turn]].float().div_(temperature)
-        scaled_nv.index_fill_(-1, banned, -math.inf)
-        logprobs_nv = scaled_nv.sub_(scaled_nv.logsumexp(-1, keepdim=True))
-        found["logprob"].append(logprobs_nv.gather(-1, target[turn, None])[:, 0])
-        for name in names:
-            found[name].append(STATISTICS[name](logprobs_nv))
-    return {name: torch.cat(turns) for name, turns in found.items()}
+    at_once = max(1, _VALUES_AT_ONCE // logits_nv.shape[-1])
+    found: list[Tensor] = []
+    for logits, targets in zip(logits_nv.split(at_once), target.split(at_once), strict=True):
+        logprobs_nv = logprobs_of(logits, temperature, banned)
+        columns = [logprobs_nv.gather(-1, targets[:, None])[:, 0]]
+        columns += [STATISTICS[name](logprobs_nv) for name in names]
+        found.append(torch.stack(columns, dim=-1))
+    return torch.cat(found)

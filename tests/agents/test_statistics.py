@@ -18,10 +18,14 @@ NOTHING = torch.tensor([], dtype=torch.long)
 
 def of(*distributions, temperature=1.0, banned=NOTHING, shift=0.0):
     """Statistics of distributions given as probabilities, one token each."""
-    logits = (torch.tensor(distributions).log() * temperature + shift)[None]
-    places = torch.arange(len(distributions))
-    zeros = torch.zeros_like(places)
-    return token_statistics(logits, zeros, places, zeros, temperature, banned, NAMES)
+    logits = torch.tensor(distributions).log() * temperature + shift
+    return measured(logits, torch.zeros(len(logits), dtype=torch.long), temperature, banned)
+
+
+def measured(logits, target, temperature, banned=NOTHING):
+    """By name, what comes as columns."""
+    columns = token_statistics(logits, target, temperature, banned, NAMES)
+    return dict(zip(("logprob", *NAMES), columns.unbind(-1), strict=True))
 
 
 def test_worked_numbers():
@@ -52,10 +56,9 @@ def test_a_constant_added_to_the_logits_changes_nothing():
 
 
 def test_the_temperature_is_applied():
-    logits = torch.tensor([[[2.0, 0.0, -1.0]]])
-    zero = torch.zeros(1, dtype=torch.long)
-    found = token_statistics(logits, zero, zero, zero, 0.5, NOTHING, NAMES)
-    p = (logits[0, 0] / 0.5).softmax(-1)
+    logits = torch.tensor([[2.0, 0.0, -1.0]])
+    found = measured(logits, torch.tensor([0]), 0.5)
+    p = (logits[0] / 0.5).softmax(-1)
     assert float(found["entropy"]) == pytest.approx(float(-(p * p.log()).sum()), abs=1e-6)
     assert float(found["self_certainty"]) == pytest.approx(float(-p.log().mean() - math.log(3)), abs=1e-6)
     assert float(found["logprob"]) == pytest.approx(float(p[0].log()), abs=1e-6)
@@ -74,10 +77,9 @@ def test_a_token_that_cannot_be_sampled_leaves_all_finite():
 
 
 def test_half_precision_logits_are_read_in_float32():
-    logits = torch.randn(1, 1, 4096, generator=torch.Generator().manual_seed(0)).bfloat16()
-    zero = torch.zeros(1, dtype=torch.long)
-    found = token_statistics(logits, zero, zero, zero, 1.0, NOTHING, NAMES)
-    exact = logits[0, 0].double().log_softmax(-1)
+    logits = torch.randn(1, 4096, generator=torch.Generator().manual_seed(0)).bfloat16()
+    found = measured(logits, torch.tensor([0]), 1.0)
+    exact = logits[0].double().log_softmax(-1)
     assert found["entropy"].dtype == torch.float32
     assert float(found["entropy"]) == pytest.approx(float(-(exact.exp() * exact).sum()), rel=1e-6)
     assert float(found["self_certainty"]) == pytest.approx(float(-exact.mean() - math.log(4096)), rel=1e-5)
@@ -86,13 +88,11 @@ def test_half_precision_logits_are_read_in_float32():
 @pytest.mark.parametrize("at_once", [1, 10, 11, 64])
 def test_in_turns_as_all_at_once(monkeypatch, at_once):
     """Bit for bit: a token's numbers do not depend on which other tokens share its turn."""
-    logits = torch.randn(2, 7, 5, generator=torch.Generator().manual_seed(0))
-    row, place = torch.tensor([0, 1, 1, 0, 1]), torch.tensor([6, 0, 3, 2, 2])
+    logits = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
     target = torch.tensor([0, 4, 2, 2, 1])
-    whole = token_statistics(logits, row, place, target, 0.7, torch.tensor([3]), NAMES)
+    whole = token_statistics(logits, target, 0.7, torch.tensor([3]), NAMES)
     monkeypatch.setattr(statistics, "_VALUES_AT_ONCE", at_once)
-    turns = token_statistics(logits, row, place, target, 0.7, torch.tensor([3]), NAMES)
-    assert all(torch.equal(turns[name], whole[name]) for name in whole)
+    assert torch.equal(token_statistics(logits, target, 0.7, torch.tensor([3]), NAMES), whole)
 
 
 def test_no_turn_holds_more_values_than_it_may(monkeypatch):
@@ -101,8 +101,7 @@ def test_no_turn_holds_more_values_than_it_may(monkeypatch):
     monkeypatch.setitem(
         statistics.STATISTICS, "size", lambda logprobs: seen.append(logprobs.numel()) or logprobs[:, 0]
     )
-    logits, places = torch.randn(1, 40, 10), torch.arange(40)
-    token_statistics(logits, places * 0, places, places % 10, 1.0, NOTHING, ["size"])
+    token_statistics(torch.randn(40, 10), torch.arange(40) % 10, 1.0, NOTHING, ["size"])
     assert max(seen) == 30 and sum(seen) == 400
 
 

@@ -272,11 +272,11 @@ def _source(options: argparse.Namespace) -> Source:
     from mmcorl.config import DataConfig
     from mmcorl.config_loading import validate
     from mmcorl.data.reading import source_of
-    from mmcorl.data.sources import SOURCES
+    from mmcorl.data.sources import SOURCES, is_declared
 
     named = {column: getattr(options, f"column_{column}") for column in _COLUMNS}
     columns = {column: None if name == "null" else name for column, name in named.items() if name is not None}
-    declared = options.source in SOURCES or options.path is not None
+    declared = is_declared(options.source) or options.path is not None
     if not declared and not Path(options.source).exists():
         raise MmcorlError(
             f"{options.source} does not exist, and it is no public source; those are {', '.join(SOURCES)}"

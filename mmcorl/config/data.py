@@ -55,7 +55,8 @@ class ScenesConfig(Section):
 
 class DataConfig(Section):
     source: str | None = None
-    """A public data set by name, such as `open-r1`; it is streamed from the hub, or read from the copy that `path` names."""
+    """A public data set by name, such as `open-r1`, or a YAML file that declares another (docs/add_a_data_source.md); it
+    is streamed from the hub, or read from the copy that `path` names."""
     path: str | None = None
     """A prepared folder, a JSONL, JSON or Parquet file, a `save_to_disk` folder, a folder of images with
     metadata.jsonl, or a data set downloaded from the hub."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import difflib
+from pathlib import Path
+from typing import Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from mmcorl.config.section import Section
 
@@ -13,6 +15,19 @@ Ties = Literal["first", "abstain"]
 Weigh = Literal["votes", "share", "pooled"]
 LossKind = Literal["grpo", "bnpo", "dr_grpo", "dapo"]
 Scale = Literal["group", "batch", "none"]
+RuleName = Literal[
+    "peer_vote",
+    "self_vote",
+    "twin_vote",
+    "teacher_vote",
+    "cluster_share",
+    "entropy",
+    "self_certainty",
+    "gold",
+    "random",
+    "format_only",
+    "incorrect",
+]
 SamplerCorrection = Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
 
 
@@ -26,28 +41,25 @@ class CohortConfig(Section):
     weigh: Weigh = "votes"
     """What counts under `peers` and `all`: each agent's vote once, each by its share, or all their completions as one
     ballot, to which `threshold` and `ties` then apply. Under votes and share a tie elects nothing."""
+    max_staleness: Literal[0, 1] = 0
+    """1 samples the next step's completions while peers finish theirs, from weights one update old, which
+    `loss.sampler_correction` makes up for; 0 waits."""
+    take_turns: bool = False
+    """Let agents that share a device compute one after the other, so that only one at a time holds activations and a
+    key-value cache."""
     store: str = "tcp://127.0.0.1:0"
     """Where ballots meet: `tcp://host:port` (port 0 picks a free one) or `file:///path` on a shared file system."""
+    secret_file: Path | None = None
+    """File with the secret that messages are sealed with, the same for all agents and mode 600. Null makes one up for a
+    cohort on one machine; a store that other machines reach needs it; see docs/cluster.md."""
     dead_after: float = Field(default=20.0, gt=0)
     """Seconds without a sign of life after which a peer is reported lost."""
 
 
 class RewardConfig(Section):
-    rule: Literal[
-        "peer_vote",
-        "self_vote",
-        "twin_vote",
-        "teacher_vote",
-        "cluster_share",
-        "entropy",
-        "self_certainty",
-        "gold",
-        "random",
-        "format_only",
-        "incorrect",
-    ] = "peer_vote"
-    """What a completion is rewarded for, such as the peer's vote (Co-RL), the agent's own (TTRL) or the labelled answer;
-    docs/methods.md has them all."""
+    rule: RuleName | str = "peer_vote"
+    """What a completion is rewarded for, such as the peer's vote (Co-RL), the agent's own (TTRL) or the labelled answer
+    (docs/methods.md has them all); or `PATH.py:NAME`, a rule of one's own (docs/add_a_reward.md)."""
     unparsed: float | None = None
     """Reward of a completion that concluded nothing, under `entropy` and `self_certainty`; null rewards it as any
     other, -7.0 is the format variant of RENT."""
@@ -58,6 +70,18 @@ class RewardConfig(Section):
     """The same share at the end of the run."""
     chance: float = Field(default=0.5, gt=0, lt=1)
     """Probability of reward 1 under `random`."""
+
+    @field_validator("rule")
+    @classmethod
+    def _named_or_own(cls, rule: str) -> str:
+        file, _, name = rule.rpartition(":")
+        known = get_args(RuleName)
+        if rule not in known and not (file.endswith(".py") and name.isidentifier()):
+            near = difflib.get_close_matches(rule, known, n=1, cutoff=0)[0]
+            raise ValueError(
+                f"{rule!r} is no rule; the nearest is {near}. There are {', '.join(known)}, and PATH.py:NAME for your own"
+            )
+        return rule
 
 
 class ComasConfig(Section):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ConfigDict
+
 from mmcorl.errors import MmcorlError
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ _PROBE_S = 10.0
 @dataclass(frozen=True)
 class Hub:
     """A data set on the hub. `configs` are read one after the other; without any it is the default one."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     repo: str
     split: str = "train"

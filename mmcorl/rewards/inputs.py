@@ -10,9 +10,9 @@ from mmcorl.cohort.ballots import Ballot, Vote
 from mmcorl.graders.answers import Answer
 from mmcorl.problems import Problem
 
-Need = Literal["entropy", "self_certainty", "teacher", "twin", "gold"]
+Need = Literal["entropy", "self_certainty", "teacher", "twin", "texts", "gold"]
 """What a rule may ask for beyond answers and votes: a token statistic, a teacher's votes, each problem in both
-wordings, the labelled answers."""
+wordings, the texts of the completions, the labelled answers."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,9 @@ class RewardInputs:
     program are tests (`Grader.correct`). `own_ballots` count all completions that vote, of which `answers`
     are the first K. Under the need `twin`, rows 2i and 2i + 1 are the two wordings of one problem.
 
-    What follows is there for rules that need it: `teacher_votes`, and `statistics` with the mean over its tokens for
-    every completion, (K) a row. `draw` gives K numbers in [0, 1) for a problem, the same at every call.
+    What follows is there for rules that need it: `teacher_votes`; `statistics` with the mean over its tokens for
+    every completion, and `texts`, what the completions say, both (K) a row. `draw` gives K numbers in [0, 1) for a
+    problem, the same at every call.
     """
 
     problems: Sequence[Problem]
@@ -39,6 +40,7 @@ class RewardInputs:
     teacher_votes: Sequence[Vote] = ()
     statistics: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     draw: Callable[[str], Sequence[float]] = lambda problem_id: ()
+    texts: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True)

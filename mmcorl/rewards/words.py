@@ -34,7 +34,7 @@ METHODS = {
     ),
     "maporl": ("MAPoRL", "Agents debate over several turns and are rewarded by the labelled answers"),
 }
-"""The name of each `reward.rule` and `interaction.kind`, and what it rewards."""
+"""The name of each `reward.rule` and `interaction.kind`, and what it rewards; a rule of one's own has no row."""
 
 _WITH_LABELS = {"gold", "maporl"}
 
@@ -54,12 +54,13 @@ def method_name(config: Config) -> str:
     if method == "peer_vote":
         topology = config.cohort.topology
         return METHODS["self_vote"][0] if topology == "self" else f"Co-RL: {_TOPOLOGIES[topology]}"
-    return METHODS[method][0]
+    return METHODS[method][0] if method in METHODS else "a reward of one's own"
 
 
 def what_is_rewarded(config: Config) -> str:
     """The method in a sentence, without its full stop."""
-    return METHODS[method_setting(config)[1]][1]
+    _, method = method_setting(config)
+    return METHODS[method][1] if method in METHODS else f"A completion is rewarded by {method}"
 
 
 def uses_labels(config: Config) -> bool:

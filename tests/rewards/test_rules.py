@@ -8,6 +8,7 @@ import torch
 from mmcorl.cohort.ballots import Ballot, Vote, elect
 from mmcorl.cohort.topology import supervise
 from mmcorl.config import RewardConfig
+from mmcorl.config.learning import RuleName
 from mmcorl.graders import Answer, Grader
 from mmcorl.problems import Problem
 from mmcorl.rewards import RULES, RewardInputs, rule_of
@@ -126,8 +127,7 @@ def test_rules_without_labels_cannot_see_gold():
 
 
 def test_every_configured_rule_exists():
-    names = get_args(RewardConfig.model_fields["rule"].annotation)
-    assert set(names) == {*RULES, "gold"}
+    assert set(get_args(RuleName)) == {*RULES, "gold"}
     assert rule_of(RewardConfig(rule="gold"), {}).needs == {"gold"}
 
 

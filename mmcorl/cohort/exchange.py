@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
 from typing import TypeVar
 
-from torch.distributed import PrefixStore, Store
+from torch.distributed import Store
 
 from mmcorl.cohort.aside import aside
 from mmcorl.cohort.ballots import Ballot
@@ -27,6 +29,7 @@ from mmcorl.cohort.messages import (
     require_same_step,
 )
 from mmcorl.cohort.parcels import collect, post
+from mmcorl.cohort.sealed import Sealed
 from mmcorl.errors import CohortMismatch, PeerLost
 
 T = TypeVar("T", Greeting, Message, Texts)
@@ -35,6 +38,16 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE = timedelta(days=7)  # for a living peer; a wait without an end is not to be had
 _LONGEST_FAREWELL = 500
+
+
+@dataclass(frozen=True)
+class _Swap:
+    """One exchange under way: its number, what it is for, the keys that are waited for, and what comes of it."""
+
+    number: int
+    what: str
+    incoming: list[str]
+    received: Future[dict[str, bytes]]
 
 
 class Exchange:
@@ -56,6 +69,7 @@ class Exchange:
         attempt: Names this start of the run. The same for all agents and new at every restart, so that nothing is read
             that an earlier attempt left in the store.
         dead_after: Seconds.
+        secret: What messages are sealed with, the same for all agents; see `Sealed`.
     """
 
     def __init__(
@@ -67,12 +81,16 @@ class Exchange:
         run: str,
         attempt: str,
         dead_after: float,
+        secret: bytes = b"",
     ) -> None:
         self._agents, self._agent, self._run = tuple(agents), agent, run
         self._peers = [name for name in agents if name != agent]
         self._round = 0
+        self._swap: _Swap | None = None
+        self.waited = 0.0
+        """Seconds spent in waiting for peers so far."""
         # The thread that waits has its own connection, so that this one stays free to end the wait.
-        self._store = PrefixStore(f"mmcorl/{attempt}", store)
+        self._store = Sealed(store, secret, f"mmcorl/{attempt}")
         self._waiting_store = self._store.clone()
         self._heartbeat = Heartbeat(self._store, agent, self._peers, dead_after)
 
@@ -92,25 +110,38 @@ class Exchange:
         `appear_within` seconds (one that has is waited for), and CohortMismatch when runs, cohorts or problems differ.
         """
         greeting = Greeting(self._run, self._agent, self._agents, problems)
-        require_same_start(
-            self._parsed(Greeting.from_json, self._swap(greeting.to_json(), "joining", appear_within))
-        )
+        self._start(greeting.to_json(), "joining")
+        require_same_start(self._parsed(Greeting.from_json, self._finish(appear_within)))
 
-    def gather(
+    def post(
         self, step: int, problem_ids: Sequence[str], ballots: Sequence[Ballot], stop: bool = False
-    ) -> dict[str, Message]:
-        """Post this agent's ballots of a step and wait for everybody's.
+    ) -> None:
+        """Send this agent's ballots of a step on their way; `collect` must follow, and much can be done before it.
 
-        `ballots` are in the order of `problem_ids`. `stop` says that this agent was asked to end. Returns the message
-        of every agent, the own one included, in the cohort's order; when any of them says stop, all end after this
-        step. Raises PeerLost, and CohortMismatch when the agents are not at the same problems of the same step.
+        `ballots` are in the order of `problem_ids`. `stop` says that this agent was asked to end.
         """
         assert len(ballots) == len(problem_ids)
         hashes = tuple(problem_hash(problem_id) for problem_id in problem_ids)
         own = Message(self._run, step, self._agent, hashes, tuple(ballots), stop)
-        messages = self._parsed(Message.from_json, self._swap(own.to_json(), f"step {step}"))
+        self._start(own.to_json(), f"step {step}")
+
+    def collect(self) -> dict[str, Message]:
+        """Wait for everybody's ballots of the step that `post` was called for.
+
+        Returns the message of every agent, the own one included, in the cohort's order; when any of them says stop, all
+        end after this step. Raises PeerLost, and CohortMismatch when the agents are not at the same problems of the
+        same step.
+        """
+        messages = self._parsed(Message.from_json, self._finish())
         require_same_step(messages)
         return {message.agent: message for message in messages}
+
+    def gather(
+        self, step: int, problem_ids: Sequence[str], ballots: Sequence[Ballot], stop: bool = False
+    ) -> dict[str, Message]:
+        """`post` and `collect`, with nothing in between."""
+        self.post(step, problem_ids, ballots, stop)
+        return self.collect()
 
     def gather_texts(
         self, step: int, phase: str, problem_ids: Sequence[str], texts: Sequence[Sequence[str]]
@@ -124,16 +155,19 @@ class Exchange:
         hashes = tuple(problem_hash(problem_id) for problem_id in problem_ids)
         rows = tuple(tuple(text[:LONGEST_TEXT] for text in row) for row in texts)
         own = Texts(self._run, step, self._agent, phase, hashes, rows)
-        said = self._parsed(Texts.from_json, self._swap(own.to_json(), f"step {step}, {phase}"))
+        self._start(own.to_json(), f"step {step}, {phase}")
+        said = self._parsed(Texts.from_json, self._finish())
         require_same_phase(said)
         return {texts.agent: texts for texts in said}
 
     def close(self, why: str = "") -> None:
         """Leave, telling the peers `why` if not in good order, and end the heartbeat. Nobody is waited for."""
+        self._give_up()
         self._heartbeat.close(why)
 
-    def _swap(self, text: str, what: str, appear_within: float = math.inf) -> dict[str, bytes]:
-        """Post a text for every peer, and collect theirs: one exchange."""
+    def _start(self, text: str, what: str) -> None:
+        """Begin one exchange: post a text for every peer and wait for theirs, on a thread aside."""
+        assert self._swap is None
         number = self._round
         self._round += 1
         incoming = {peer: f"{number}/{peer}/{self._agent}" for peer in self._peers}
@@ -145,29 +179,32 @@ class Exchange:
             store.wait(list(incoming.values()), _PATIENCE)
             received = {peer: collect(store, key) for peer, key in incoming.items()}
             self._heartbeat.rounds = number + 1
-            return received
+            return received | {self._agent: text.encode()}
 
-        waiting = aside(post_and_collect)
+        self._swap = _Swap(number, what, list(incoming.values()), aside(post_and_collect))
+
+    def _finish(self, appear_within: float = math.inf) -> dict[str, bytes]:
+        """Every agent's text of the exchange that was begun, in the cohort's order."""
+        assert self._swap is not None
+        started = time.monotonic()
         try:
-            received = self._watch(waiting, number, what, appear_within)
+            received = self._watch(self._swap, appear_within)
         finally:
-            if not waiting.done():
-                self._end(waiting, list(incoming.values()))
-        return {name: text.encode() if name == self._agent else received[name] for name in self._agents}
+            self.waited += time.monotonic() - started
+            self._give_up()
+        return {name: received[name] for name in self._agents}
 
-    def _watch(
-        self, waiting: Future[dict[str, bytes]], number: int, what: str, appear_within: float
-    ) -> dict[str, bytes]:
+    def _watch(self, swap: _Swap, appear_within: float) -> dict[str, bytes]:
         """Wait for the other thread, and look around now and then. As this waits in Python, Ctrl-C works."""
         waited, announced = 0.0, False
         while True:
             try:
-                return waiting.result(timeout=self._heartbeat.interval)
+                return swap.received.result(timeout=self._heartbeat.interval)
             except TimeoutError:
                 waited += self._heartbeat.interval
             except RuntimeError as error:  # what torch's stores raise
-                raise PeerLost(f"the cohort's store is gone ({first_line(error)}); {what}") from error
-            self._raise_for_trouble(number, what)
+                raise PeerLost(f"the cohort's store is gone ({first_line(error)}); {swap.what}") from error
+            self._raise_for_trouble(swap)
             if unseen := ", ".join(self._heartbeat.unseen()):
                 if not announced:
                     logger.info("%s waits for %s to appear", self._agent, unseen)
@@ -178,16 +215,19 @@ class Exchange:
                         "the same cohort.store"
                     )
 
-    def _raise_for_trouble(self, awaited: int, what: str) -> None:
-        if (trouble := self._heartbeat.trouble(awaited)) is not None:
-            raise PeerLost(f"{trouble}; {what}")
+    def _raise_for_trouble(self, swap: _Swap) -> None:
+        if (trouble := self._heartbeat.trouble(swap.number)) is not None:
+            raise PeerLost(f"{trouble}; {swap.what}")
 
-    def _end(self, waiting: Future[dict[str, bytes]], keys: Sequence[str]) -> None:
-        """End a wait that is given up: a thread inside the store at the interpreter's exit would abort the process."""
+    def _give_up(self) -> None:
+        """End a wait that still goes on: a thread inside the store at the interpreter's exit would abort the process."""
+        swap, self._swap = self._swap, None
+        if swap is None or swap.received.done():
+            return
         with suppress(RuntimeError, TimeoutError):  # where the store is gone the wait has ended or never will
-            for key in keys:
+            for key in swap.incoming:
                 self._store.set(key, "")
-            waiting.result(timeout=self._heartbeat.interval)
+            swap.received.result(timeout=self._heartbeat.interval)
 
     def _parsed(self, read: Callable[[bytes], T], texts: dict[str, bytes]) -> list[T]:
         """Every agent's text, read; CohortMismatch for one that is none of ours."""

@@ -20,6 +20,7 @@ def contradictions(config: Config) -> list[str]:
         *_agent_problems(config),
         *_reward_problems(config),
         *_interaction_problems(config),
+        *_staleness_problems(config),
         *_evaluation_problems(config),
     ]
 
@@ -130,6 +131,23 @@ def _reward_problems(config: Config) -> list[str]:
         problems.append(
             f"reward.unparsed is for the rules entropy and self_certainty, and reward.rule={config.reward.rule}; "
             "make it null"
+        )
+    return problems
+
+
+def _staleness_problems(config: Config) -> list[str]:
+    if not config.cohort.max_staleness:
+        return []
+    problems = []
+    if config.loss.sampler_correction == "none":
+        problems.append(
+            "cohort.max_staleness=1 learns from completions of older weights, and loss.sampler_correction=none takes "
+            "them for its own; set loss.sampler_correction=token_truncate"
+        )
+    if config.interaction is not None:
+        problems.append(
+            f"interaction.kind={config.interaction.kind} samples what depends on the peers' texts; set "
+            "cohort.max_staleness=0"
         )
     return problems
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -26,59 +27,14 @@ from mmcorl.config import Config
 from mmcorl.data.order import problems_of_step
 from mmcorl.graders import Answer, Grader
 from mmcorl.problems import Problem, RolloutGroup
-from mmcorl.rewards import RewardInputs, Rewards, Rule
+from mmcorl.rewards import RewardInputs, Rule
 from mmcorl.training import checkpoints, grpo
+from mmcorl.training.ahead import Ahead, write_ahead
 from mmcorl.training.learner import Learner, Observed
+from mmcorl.training.step import Readings, Step
 from mmcorl.training.teacher import Teacher
+from mmcorl.training.turns import Turns
 from mmcorl.training.world import World
-
-
-@dataclass(frozen=True)
-class Readings:
-    """What the completions of a whole batch say, on every rank the same: rows of M, or of the first K of them."""
-
-    answers: list[list[Answer | None]]
-    lengths: Tensor
-    """(B, M), in tokens."""
-    finished: Tensor
-    """(B, M)."""
-    nats: Tensor
-    """(B, M), minus the log-probability of each completion to its sampler; 0 where an endpoint told none."""
-    digests: list[str]
-    surprises: list[float]
-
-    def first(self, k: int) -> Readings:
-        """The first `k` completions of each problem: those that are learned from."""
-        return replace(
-            self,
-            answers=[row[:k] for row in self.answers],
-            lengths=self.lengths[:, :k],
-            finished=self.finished[:, :k],
-            nats=self.nats[:, :k],
-        )
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one step did: the whole batch's answers, votes and rewards, and this rank's rollouts, of K completions."""
-
-    number: int
-    problems: Sequence[Problem]
-    rollouts: Sequence[RolloutGroup]
-    answers: Sequence[Sequence[Answer | None]]
-    lengths: Tensor
-    finished: Tensor
-    votes: Mapping[str, Sequence[Vote]]
-    supervising_votes: Sequence[Vote]
-    rewards: Rewards
-    advantages: Tensor
-    learning: Mapping[str, float]
-    seconds: Mapping[str, float]
-    stop: bool
-    statistics: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
-    """Those that the reward rule needs: their mean over the tokens of each completion, in nats."""
-    nats: Tensor | None = None
-    """(B, K), minus the log-probability of each completion to its sampler."""
 
 
 @dataclass
@@ -101,6 +57,10 @@ class Trainer:
     teacher: Teacher | None = None
     twins: Sequence[Problem] = ()
     """The other wording of each problem, where the cohort is asked both."""
+    turns: Turns | None = None
+    """Of agents that share a device and take turns."""
+    ahead: Ahead | None = None
+    """Rollouts of the next step that are there already."""
     engine_checked: bool = False
 
     def step(self, number: int, stop: bool = False) -> Step:
@@ -109,41 +69,49 @@ class Trainer:
         problems = self.batch(number)
         checks = self.check_engine(number, problems)
 
-        rollouts = self.sample(self.agent, problems, number)
+        rollouts = self.sampled_ahead(number) or self.sample(self.agent, problems, number)
         clock.lap("rollout")
 
         readings = self.read(rollouts)
         ballots = self.count(readings)
         clock.lap("grading")
-
-        cohort, stop = self.exchange_ballots(number, problems, ballots, stop)
-        require_different(name, cohort, readings.surprises)
-        votes, supervising = self.elect(cohort)
+        self.send_ballots(number, problems, ballots, stop)
         clock.lap("exchange")
 
+        # While the peers finish: all that needs no reward.
         rollouts, readings = [self.learned(r) for r in rollouts], readings.first(config.rollouts.per_problem)
         teacher_votes = self.ask_teacher(problems, number)
         observed = self.observe(rollouts)
         statistics = self.means(observed)
         clock.lap("signal")
+        self.sample_ahead(number)
+        clock.lap("rollout")
+
+        cohort, stop = self.receive_ballots()
+        require_different(name, cohort, readings.surprises)
+        votes, supervising = self.elect(cohort)
+        clock.lap("exchange")
 
         rewards = self.rule(
             RewardInputs(
                 problems, readings.answers, votes[name], supervising, self.grader.same, self.grader.correct,
-                cohort[name], teacher_votes, statistics, partial(self.draw, number),
+                cohort[name], teacher_votes, statistics, partial(self.draw, number), self.texts(rollouts),
             )
         )  # fmt: skip
         labelled = torch.tensor(rewards.labelled)
         advantages = grpo.group_advantages(torch.tensor(rewards.values), labelled, config.loss.scale)
         weights = self.weights(readings.lengths, readings.finished, labelled)
 
-        learning = {} if self.learner is None else self.learner.learn(
-            rollouts,
-            advantages[world.rank :: world.size],
-            weights[world.rank :: world.size],
-            updates_done=(number - 1) * config.loss.updates_per_rollout,
-            observed=observed,
-        )  # fmt: skip
+        learning = {}
+        if self.learner is not None:
+            with self.turn():
+                learning = self.learner.learn(
+                    rollouts,
+                    advantages[world.rank :: world.size],
+                    weights[world.rank :: world.size],
+                    updates_done=(number - 1) * config.loss.updates_per_rollout,
+                    observed=observed,
+                )
         clock.lap("update")
         return Step(
             number, problems, rollouts, readings.answers, readings.lengths, readings.finished, votes, supervising,
@@ -162,13 +130,29 @@ class Trainer:
     ) -> list[RolloutGroup]:
         """This rank's share of the step's completions, M a problem; `key` tells other samplers' noise from the agent's."""
         settings = self.config.rollouts
-        return agent.rollout(
-            self.world.share(problems),
-            samples=settings.votes or settings.per_problem,
-            max_tokens=settings.max_tokens,
-            temperature=settings.temperature,
-            noise_key=(self.config.run.seed, self.agent.name, number, *key),
-        )
+        with self.turn():
+            return agent.rollout(
+                self.world.share(problems),
+                samples=settings.votes or settings.per_problem,
+                max_tokens=settings.max_tokens,
+                temperature=settings.temperature,
+                noise_key=(self.config.run.seed, self.agent.name, number, *key),
+            )
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Open it to compute: where agents on one device take turns, it waits for this agent's."""
+        return nullcontext() if self.turns is None else self.turns.taken()
+
+    def sample_ahead(self, number: int) -> None:
+        """Where the run may be one update stale, the rollouts of the step after `number`, from the present weights."""
+        if self.config.cohort.max_staleness and number < self.config.run.steps:
+            following = number + 1
+            self.ahead = Ahead(following, self.sample(self.agent, self.batch(following), following))
+
+    def sampled_ahead(self, number: int) -> list[RolloutGroup]:
+        """The rollouts of step `number` that are there already."""
+        ahead, self.ahead = self.ahead, None
+        return ahead.rollouts if ahead is not None and ahead.step == number else []
 
     def read(self, rollouts: Sequence[RolloutGroup]) -> Readings:
         """What this rank's completions and those of all others say."""
@@ -219,7 +203,10 @@ class Trainer:
     def observe(self, rollouts: Sequence[RolloutGroup]) -> Observed | None:
         """The token statistics that the rule needs, of this rank's completions; None where it needs none."""
         names = sorted(self.rule.needs & STATISTICS.keys())
-        return self.learner.observe(rollouts, names) if names and self.learner is not None else None
+        if not names or self.learner is None:
+            return None
+        with self.turn():
+            return self.learner.observe(rollouts, names)
 
     def means(self, observed: Observed | None) -> dict[str, list[list[float]]]:
         """Each statistic's mean over its tokens, for every completion of the whole batch."""
@@ -229,6 +216,12 @@ class Trainer:
             if name in STATISTICS
         }
 
+    def texts(self, rollouts: Sequence[RolloutGroup]) -> list[list[str]]:
+        """What the completions of the whole batch say, where the rule reads it."""
+        if "texts" not in self.rule.needs:
+            return []
+        return self.world.gather([[c.text for c in group.completions] for group in rollouts])
+
     def draw(self, number: int, problem_id: str) -> list[float]:
         """K numbers in [0, 1) that depend on run, agent, step and problem alone."""
         source = Random(json.dumps(["draw", self.config.run.seed, self.agent.name, number, problem_id]))
@@ -237,10 +230,22 @@ class Trainer:
     def exchange_ballots(
         self, number: int, problems: Sequence[Problem], ballots: Sequence[Ballot], stop: bool
     ) -> tuple[dict[str, list[Ballot]], bool]:
-        """Every agent's ballots of this step, in the cohort's order, and whether anybody asks to stop after it."""
+        """Send and receive, with nothing in between."""
+        self.send_ballots(number, problems, ballots, stop)
+        return self.receive_ballots()
+
+    def send_ballots(
+        self, number: int, problems: Sequence[Problem], ballots: Sequence[Ballot], stop: bool
+    ) -> None:
+        """Send this agent's ballots of a step, and whether it asks to stop after it, on their way."""
+        if self.exchange is not None:
+            self.exchange.post(number, [p.id for p in problems], ballots, stop)
+
+    def receive_ballots(self) -> tuple[dict[str, list[Ballot]], bool]:
+        """Every agent's ballots of the step, in the cohort's order, and whether anybody asks to stop after it."""
         received = None
         if self.exchange is not None:
-            messages = self.exchange.gather(number, [p.id for p in problems], ballots, stop)
+            messages = self.exchange.collect()
             received = {
                 "ballots": {name: [b.to_json() for b in m.ballots] for name, m in messages.items()},
                 "stop": any(m.stop for m in messages.values()),
@@ -249,6 +254,13 @@ class Trainer:
         assert received is not None
         cohort = {n: [Ballot.from_json(b) for b in rows] for n, rows in received["ballots"].items()}
         return cohort, received["stop"]
+
+    def waited(self) -> float:
+        """Seconds spent in waiting for peers since this was last asked, in all phases together."""
+        if self.exchange is None:
+            return 0.0
+        seconds, self.exchange.waited = self.exchange.waited, 0.0
+        return seconds
 
     def elect(self, cohort: Mapping[str, Sequence[Ballot]]) -> tuple[dict[str, list[Vote]], list[Vote]]:
         """What every agent's ballots elect, and for each problem the vote that supervises this agent."""
@@ -318,6 +330,7 @@ class Trainer:
         That is a `from_pretrained` folder, and `training/` to resume from; of a frozen agent nothing. All ranks call
         this, and the first is given the copy.
         """
+        ahead = self.ahead and (self.ahead.step, self.world.gather(self.ahead.completions()))
         if not self.world.is_first:
             return None
         weights, states = None, []
@@ -326,6 +339,8 @@ class Trainer:
             states.append(self.learner.snapshot())
         if self.teacher is not None:
             states.append(self.teacher.snapshot())
+        if ahead is not None:
+            states.append(partial(write_ahead, step=ahead[0], completions=ahead[1]))
 
         def write(folder: Path) -> None:
             if weights is not None:

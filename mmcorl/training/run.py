@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from types import FrameType
 
 from transformers.utils.logging import disable_progress_bar
@@ -24,10 +26,12 @@ from mmcorl.training.building import load_trainer, twin_id
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.heldout import evaluate
 from mmcorl.training.interaction import InteractionStep, interacting
-from mmcorl.training.loop import Step, Trainer
+from mmcorl.training.loop import Trainer
 from mmcorl.training.metrics import CompletionRecord, CompletionsLog, Line, MetricsLog, read_metrics
 from mmcorl.training.model_card import model_card
 from mmcorl.training.monitors import Monitor
+from mmcorl.training.saving import Saver
+from mmcorl.training.step import Step
 from mmcorl.training.step_metrics import step_metrics
 from mmcorl.training.trackers import open_trackers
 from mmcorl.training.world import World
@@ -35,11 +39,13 @@ from mmcorl.training.world import World
 log = logging.getLogger(__name__)
 
 
-def run_agent(config: Config, name: str, *, store: str, attempt: str, resume_step: int | None) -> None:
+def run_agent(
+    config: Config, name: str, *, store: str, attempt: str, secret: bytes, resume_step: int | None
+) -> None:
     """Train agent `name` of a cohort to the last step, or until one of the cohort is asked to stop.
 
-    `store` is where the cohort's ballots meet, `attempt` tells this start of the run from earlier ones, and
-    `resume_step` is the step to go on from, of which every agent has a checkpoint.
+    `store` is where the cohort's ballots meet, `attempt` tells this start of the run from earlier ones, `secret` is
+    what messages are sealed with, and `resume_step` the step to go on from, of which every agent has a checkpoint.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     disable_progress_bar()
@@ -65,7 +71,7 @@ def run_agent(config: Config, name: str, *, store: str, attempt: str, resume_ste
             opened, _ = open_store(store, is_host=False)
             exchange = Exchange(
                 opened, list(config.agents), name,
-                run=config.run.name, attempt=attempt, dead_after=config.cohort.dead_after,
+                run=config.run.name, attempt=attempt, dead_after=config.cohort.dead_after, secret=secret,
             )  # fmt: skip
             stack.enter_context(exchange)
         trainer = interacting(
@@ -102,6 +108,8 @@ class _Run:
         self.monitor = Monitor(self.config.monitors, alone=self.config.cohort.topology == "self")
         for line in self._steps_so_far():
             self.monitor.look(line["step"], line)
+        self.saver = Saver(self.config.checkpoints.background)
+        self.best_score = checkpoints.best_score(self.folder.agent(self.name)) if first else None
         self.stop = False
         signal.signal(signal.SIGTERM, self._request_stop)
 
@@ -110,20 +118,23 @@ class _Run:
         if self.done == 0:
             self._evaluate(0)
         for number in range(self.first_step, self.config.run.steps + 1):
+            self.saver.check()
+            regular = self._due(self.config.checkpoints.every, number)
+            if regular:
+                # Peers that get this step's ballots may take it that the checkpoint before is saved: see `prune`.
+                self.saver.wait()
             step = self.trainer.step(number, stop=self.stop)
             self._record(step)
-            last = number == self.config.run.steps
-            accuracy = (
-                self._evaluate(number) if last or self._due(self.config.evaluation.every, number) else None
-            )
-            self._save(
-                number, accuracy, due=last or step.stop or self._due(self.config.checkpoints.every, number)
-            )
+            evaluated = self._due(self.config.evaluation.every, number)
+            accuracy = self._evaluate(number) if evaluated else None
+            self._save(number, accuracy, due=regular or step.stop, prune=regular)
             if step.stop:
                 log.info("stopped after step %d, as asked", number)
-                return
+                break
+        self.saver.wait()
 
     def close(self) -> None:
+        self.saver.close()
         self.metrics.close()
         self.completions.close()
 
@@ -131,6 +142,7 @@ class _Run:
         """The step's metrics, and every completion with what became of it."""
         extra = step.extra if isinstance(step, InteractionStep) else {}
         metrics = {**step_metrics(step, self.name, self.trainer.grader, self.golds), **extra}
+        metrics["seconds_waiting"] = self.trainer.waited()
         self.metrics.write("train", step.number, **metrics)
         for alarm in self.monitor.look(step.number, metrics):
             log.warning("%s", alarm)
@@ -175,52 +187,65 @@ class _Run:
             or (number > 0 and self.trainer.learner is None)
         ):
             return None
-        values = evaluate(
-            agent,
-            self.heldout.problems,
-            self.heldout.golds,
-            self.trainer.grader,
-            self.trainer.world,
-            self.config.evaluation,
-            self.config.rollouts.max_tokens,
-            self.config.run.seed,
-        )
+        with self.trainer.turn():
+            values = evaluate(
+                agent,
+                self.heldout.problems,
+                self.heldout.golds,
+                self.trainer.grader,
+                self.trainer.world,
+                self.config.evaluation,
+                self.config.rollouts.max_tokens,
+                self.config.run.seed,
+            )
         self.metrics.write("eval", number, **values)
         log.info("step %d: held-out accuracy %.3f", number, values["accuracy"])
         return values["accuracy"]
 
-    def _save(self, number: int, accuracy: float | None, due: bool) -> None:
+    def _save(self, number: int, accuracy: float | None, *, due: bool, prune: bool) -> None:
         """A checkpoint where one is due or is the best so far; and the best one kept. All ranks decide the same."""
-        agent_folder, folder = self.folder.agent(self.name), self.folder.checkpoints(self.name)
         best_by = self.config.checkpoints.best_by
         judged = self.trainer.learner is not None and (due or best_by == "accuracy")
         score, best = None, False
         if self.trainer.world.is_first and judged:
             recent = self._steps_so_far()[-self.config.checkpoints.every :]
             score = selection.score(best_by, number, accuracy, recent)
-            best = score is not None and checkpoints.is_best(agent_folder, score)
+            # Of equals the earliest stays.
+            best = score is not None and (self.best_score is None or score > self.best_score)
         best = self.trainer.world.broadcast(best)
         if not due and not best:
             return
+        self.saver.wait()  # so that there is one copy in memory at a time
         write = self.trainer.snapshot()
         if write is None:
             return
-        checkpoint = checkpoints.save(folder, number, write)
+        note = None
         if best:
+            self.best_score = score
             note = {"step": number, "score": score, "rule": selection.RULES[best_by]}
+        self.saver.start(partial(self._write, number, write, note, due=due, prune=prune))
+
+    def _write(
+        self, number: int, write: Callable[[Path], None], note: Line | None, *, due: bool, prune: bool
+    ) -> None:
+        """What `_save` decided, on the saver's thread."""
+        agent_folder, folder = self.folder.agent(self.name), self.folder.checkpoints(self.name)
+        checkpoint = checkpoints.save(folder, number, write)
+        if note is not None:
             checkpoints.keep_best(agent_folder, checkpoint, note, model_card(self.config, self.name, note))
         if not due:
             # An extra checkpoint must not push out the step that the cohort would resume from.
             checkpoints.remove(checkpoint)
-        peers = [self.folder.checkpoints(peer) for peer in self.config.agents if peer != self.name]
-        checkpoints.prune(folder, self.config.checkpoints.keep, [p for p in peers if p.exists()])
+        if prune:
+            peers = [self.folder.checkpoints(peer) for peer in self.config.agents if peer != self.name]
+            checkpoints.prune(folder, self.config.checkpoints.keep, [p for p in peers if p.exists()])
 
     def _steps_so_far(self) -> list[Line]:
         """The metrics of every step that is done; on ranks other than the first, which write none, nothing."""
         return read_metrics(self.folder.metrics(self.name), "train") if self.trainer.world.is_first else []
 
     def _due(self, every: int, number: int) -> bool:
-        return every > 0 and number % every == 0
+        return every > 0 and (number % every == 0 or number == self.config.run.steps)
 
     def _request_stop(self, number: int, frame: FrameType | None) -> None:
         self.stop = True

@@ -10,7 +10,7 @@ import torch
 from mmcorl.graders import Answer, Grader
 
 if TYPE_CHECKING:
-    from mmcorl.training.loop import Step
+    from mmcorl.training.step import Step
 
 
 def step_metrics(step: Step, name: str, grader: Grader, golds: Mapping[str, Answer | None]) -> dict[str, Any]:

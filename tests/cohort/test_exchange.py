@@ -12,6 +12,7 @@ from torch.distributed import HashStore
 from mmcorl.cohort.ballots import Ballot
 from mmcorl.cohort.exchange import Exchange
 from mmcorl.cohort.messages import LONGEST_TEXT
+from mmcorl.cohort.sealed import Forged, Sealed
 from mmcorl.cohort.store import open_store
 from mmcorl.errors import CohortMismatch, PeerLost
 from mmcorl.graders.answers import Answer
@@ -19,8 +20,17 @@ from mmcorl.graders.answers import Answer
 BALLOT = Ballot(3, ((Answer("math", "4"), 2),))
 
 
-def seat(store, agent, agents="ab", run="r", attempt="1", dead_after=5.0):
-    return Exchange(store, list(agents), agent, run=run, attempt=attempt, dead_after=dead_after)
+SECRET = b"of this cohort and nobody else's"
+
+
+def seat(store, agent, agents="ab", run="r", attempt="1", dead_after=5.0, secret=SECRET):
+    return Exchange(
+        store, list(agents), agent, run=run, attempt=attempt, dead_after=dead_after, secret=secret
+    )
+
+
+def sealed(store, attempt="1", secret=SECRET):
+    return Sealed(store, secret, f"mmcorl/{attempt}")
 
 
 def together(*plays) -> list[Any]:
@@ -192,10 +202,64 @@ def test_disagreements_say_who_and_on_what(other, message):
 
 def test_a_text_that_is_no_message_is_blamed_on_its_sender():
     store = HashStore()
-    store.set("mmcorl/1/0/b/a", "cos\nsystem\n(S'ls'\ntR.")
+    sealed(store).set("0/b/a", "cos\nsystem\n(S'ls'\ntR.")
     with (
         seat(store, "a") as exchange,
         pytest.raises(CohortMismatch, match="agent b sent what is not of this version"),
+    ):
+        exchange.join("problems")
+
+
+# Strangers
+
+
+def test_agents_with_different_secrets_do_not_train_together(store):
+    other = b"another secret of 32 characters"
+    results = together(play(opened(store), "a"), play(opened(store), "b", secret=other))
+    assert all(isinstance(error, Forged | PeerLost) for error in results)
+    assert any("does not bear the seal of this cohort's secret" in str(error) for error in results)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "put_as"),
+    [
+        ("1/1/b/a", "2/1/b/a"),  # of an earlier start of the run
+        ("2/0/b/a", "2/1/b/a"),  # of an earlier exchange
+        ("2/1/a/b", "2/1/b/a"),  # what was said to another
+        ("2/1/c/a", "2/1/b/a"),  # what another said
+    ],
+)
+def test_a_replayed_message_is_refused_with_its_place(recorded, put_as):
+    store, attempt = HashStore(), recorded[0]
+    sealed(store, attempt).set(recorded[2:], "{}")
+    with seat(store, "a", attempt="2", dead_after=2.0) as exchange:
+        exchange._round = 1
+        store.set(f"mmcorl/{put_as}", store.get(f"mmcorl/{recorded}").decode())
+        with pytest.raises(Forged, match="mmcorl/2/1/b/a in the cohort's store"):
+            exchange.gather(1, ["p"], [BALLOT])
+
+
+def test_an_older_heartbeat_put_back_is_no_sign_of_life():
+    store = HashStore()
+    with seat(store, "b", dead_after=60.0):
+        while not store.check(["mmcorl/1/beat/b"]):
+            time.sleep(0.01)
+        recorded = store.get("mmcorl/1/beat/b").decode()
+        with seat(store, "a", dead_after=1.0) as exchange:
+            sealed(store).set("beat/b", "[7, 0, null]")
+            while not exchange._heartbeat._signs:
+                time.sleep(0.01)
+            store.set("mmcorl/1/beat/b", recorded)
+            with pytest.raises(PeerLost, match="agent b has given no sign of life for"):
+                exchange.join("problems")
+
+
+def test_a_heartbeat_without_the_secret_is_reported():
+    store = HashStore()
+    sealed(store, secret=b"a stranger's").set("beat/b", "[0, 0, null]")
+    with (
+        seat(store, "a", dead_after=1.0) as exchange,
+        pytest.raises(PeerLost, match="mmcorl/1/beat/b in the cohort's store does not bear the seal"),
     ):
         exchange.join("problems")
 
@@ -249,7 +313,7 @@ def test_why_an_agent_left_is_told_to_the_others():
 
 def test_a_foreign_heartbeat_ends_the_wait():
     store = HashStore()
-    store.set("mmcorl/1/beat/b", "[1, 2]")
+    sealed(store).set("beat/b", "[1, 2]")
     with seat(store, "a", dead_after=1.0) as exchange, pytest.raises(PeerLost, match="not a heartbeat of b"):
         exchange.join("problems")
 
@@ -339,3 +403,40 @@ def test_ctrl_c_ends_a_wait(start, host):
     assert [a.line(), b.line()] == ["step 1", "step 1"]
     a.popen.send_signal(signal.SIGINT)
     assert a.lines() == ([], -signal.SIGINT)
+
+
+def test_much_can_be_done_between_posting_and_collecting(store):
+    """Who posts first is not waited for by who posts late, and only the time in `collect` counts as waiting."""
+    waited = {}
+
+    def run(agent, busy):
+        with seat(opened(store), agent) as exchange:
+            exchange.join("problems")
+            exchange.waited = 0.0
+            exchange.post(1, ["p"], [BALLOT])
+            time.sleep(busy)
+            messages = exchange.collect()
+            waited[agent] = exchange.waited
+            return messages
+
+    first, second = together(lambda: run("a", 0.5), lambda: run("b", 0.0))
+    assert first == second and list(first) == ["a", "b"]
+    assert max(waited.values()) < 0.4  # b had a's ballots at once, and needed nothing else of it
+
+
+def test_leaving_between_posting_and_collecting_ends_cleanly(store):
+    def leave():
+        with seat(opened(store), "a") as exchange:
+            exchange.join("problems")
+            exchange.post(1, ["p"], [BALLOT])
+            raise RuntimeError("something else")
+
+    def stay():
+        with seat(opened(store), "b") as exchange:
+            exchange.join("problems")
+            exchange.gather(1, ["p"], [BALLOT])
+            exchange.gather(2, ["p"], [BALLOT])
+
+    left, stayed = together(leave, stay)
+    assert isinstance(left, RuntimeError) and isinstance(stayed, PeerLost)
+    assert "agent a has left the cohort (RuntimeError: something else)" in str(stayed)

@@ -17,7 +17,8 @@ from mmcorl.graders import Answer
 from mmcorl.problems import Problem, RolloutGroup
 from mmcorl.training import grpo
 from mmcorl.training.interaction.quoting import Ask, Reader
-from mmcorl.training.loop import Readings, Step, Trainer
+from mmcorl.training.loop import Trainer
+from mmcorl.training.step import Readings, Step
 from mmcorl.training.metrics import CompletionRecord
 
 Table = list[list[str]]
@@ -96,13 +97,14 @@ class Interaction(Trainer):
         """`samples` completions of each ask, from all ranks together."""
         speaker: Agent | Endpoint = self.reader.agent
         read = [self.reader.read(ask) for ask in self.world.share(asks)]
-        rollouts = speaker.rollout(
-            [problem for problem, _ in read],
-            samples=samples,
-            max_tokens=self.config.rollouts.max_tokens,
-            temperature=self.config.rollouts.temperature,
-            noise_key=(self.config.run.seed, self.agent.name, number, role),
-        )
+        with self.turn():
+            rollouts = speaker.rollout(
+                [problem for problem, _ in read],
+                samples=samples,
+                max_tokens=self.config.rollouts.max_tokens,
+                temperature=self.config.rollouts.temperature,
+                noise_key=(self.config.run.seed, self.agent.name, number, role),
+            )
         mine = [
             {
                 "texts": [c.text for c in group.completions],
@@ -160,9 +162,10 @@ class Interaction(Trainer):
             # Groups of fewer completions than others are filled up with such as have no weight.
             advantage_rows += [self._mine(lesson.advantages, most)]
             weight_rows += [self._mine(flat.view_as(keep) * keep, most)]
-        return self.learner.learn(
-            rollouts, torch.cat(advantage_rows), torch.cat(weight_rows), updates_done=number - 1
-        )
+        with self.turn():
+            return self.learner.learn(
+                rollouts, torch.cat(advantage_rows), torch.cat(weight_rows), updates_done=number - 1
+            )
 
     def _mine(self, rows: Tensor, width: int) -> Tensor:
         return pad(rows.float()[self.world.rank :: self.world.size], (0, width - rows.shape[1]))

@@ -59,6 +59,9 @@ class CheckpointsConfig(Section):
     """Save every so many steps, and after the last."""
     keep: int = Field(default=2, ge=2)
     """Checkpoints kept of each agent, the best one not counted."""
+    background: bool = True
+    """Write checkpoints while training goes on, from a copy in host memory of weights and optimizer state; false trains
+    on when they are on disk."""
     best_by: Literal["accuracy", "agreement", "vote_share", "last"] = "accuracy"
     """Best checkpoint: highest held-out greedy accuracy; without labels, highest agreement with the supervising vote or
     share of the leading answer; or the last. Without evaluation the default is agreement, or vote_share under

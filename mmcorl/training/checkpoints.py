@@ -2,20 +2,21 @@
 
 A checkpoint is a folder `step-000030`: what `from_pretrained` reads, and beside it a folder `training` with what
 only resuming needs. It is written under a hidden name and renamed when it is complete, so a visible checkpoint is
-always a whole one, however the process that wrote it ended.
+always a whole one, however the process that wrote it ended. The last file written is `manifest.json`, the size and
+SHA-256 of all others, by which `damage` finds what a disk or a copy made of them later.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-
-from safetensors import SafetensorError, safe_open
 
 from mmcorl.errors import MmcorlError
 from mmcorl.files import writing
@@ -23,6 +24,10 @@ from mmcorl.files import writing
 TRAINING = "training"
 """Subfolder of a checkpoint with optimizer and loop state; the best checkpoint goes without it."""
 
+MANIFEST = "manifest.json"
+"""Size and SHA-256 of every other file of a checkpoint."""
+
+_HASHED_AT_ONCE = 4
 _STEP = re.compile(r"step-(\d{6,})")
 
 
@@ -44,16 +49,27 @@ def save(folder: Path, step: int, write: Callable[[Path], None]) -> Path:
     return final
 
 
-def require_whole(checkpoint: Path) -> None:
-    """Raise MmcorlError when a file of tensors was damaged, as far as its size and its header tell."""
-    for path in sorted(checkpoint.rglob("*.safetensors")):
+def damage(checkpoint: Path) -> str | None:
+    """Which file is not as it was written, and why, in words; None for a whole checkpoint. Reads every byte."""
+    path = checkpoint / MANIFEST
+    try:
+        files = dict(json.loads(path.read_bytes())["files"])
+        written = {name: (entry["bytes"], entry["sha256"]) for name, entry in files.items()}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"{path} is damaged ({error})"
+
+    def look(name: str) -> str | None:
+        file, (size, checksum) = checkpoint / name, written[name]
         try:
-            with safe_open(path, framework="numpy"):
-                pass
-        except (OSError, SafetensorError) as error:
-            raise MmcorlError(
-                f"{path} is damaged ({error}); remove {checkpoint} to resume from the checkpoint before it"
-            ) from None
+            found = file.stat().st_size
+            if found != size:
+                return f"{file} is damaged ({found} bytes in place of {size})"
+            return None if _checksum(file) == checksum else f"{file} is damaged (its checksum is another)"
+        except OSError as error:
+            return f"{file} is damaged ({error.strerror})"
+
+    with ThreadPoolExecutor(_HASHED_AT_ONCE) as threads:
+        return next(filter(None, threads.map(look, written)), None)
 
 
 def steps(folder: Path) -> list[int]:
@@ -115,15 +131,15 @@ def read_best(agent_dir: Path) -> dict[str, Any] | None:
         ) from None
 
 
-def is_best(agent_dir: Path, score: float) -> bool:
-    """Whether `score` beats the best so far. Ties do not: the earliest of equals stays. For the writer only."""
+def best_score(agent_dir: Path) -> float | None:
+    """The score of an agent's best checkpoint; clears away what a killed run left. For its writer, before it writes."""
     _clean(agent_dir)
     best = read_best(agent_dir)
-    return best is None or score > best["score"]
+    return None if best is None else best["score"]
 
 
 def keep_best(agent_dir: Path, checkpoint: Path, note: Mapping[str, Any], card: str) -> None:
-    """Make `checkpoint` the agent's `best/`, which `is_best` has found it to be.
+    """Make `checkpoint` the agent's `best/`, as one that beats the score so far.
 
     Files are hard links where the file system has them, so that the copy costs nothing while the checkpoint lives.
     `note` becomes its `best.json`: `step`, `score`, and `rule`, which says in words what the score is. `card` becomes
@@ -131,13 +147,16 @@ def keep_best(agent_dir: Path, checkpoint: Path, note: Mapping[str, Any], card: 
     """
 
     def write(target: Path) -> None:
-        ignore = shutil.ignore_patterns(TRAINING)
+        ignore = shutil.ignore_patterns(TRAINING, MANIFEST)
         shutil.copytree(checkpoint, target, ignore=ignore, copy_function=_link, dirs_exist_ok=True)
-        (target / "best.json").write_text(json.dumps(dict(note), indent=2) + "\n", encoding="utf-8")
-        (target / "README.md").write_text(card, encoding="utf-8")
+        for name, text in own.items():
+            (target / name).write_text(text, encoding="utf-8")
 
+    own = {"best.json": json.dumps(dict(note), indent=2) + "\n", "README.md": card}
+    files = json.loads((checkpoint / MANIFEST).read_bytes())["files"]
+    known = {name: entry for name, entry in files.items() if name not in own}
     with writing(agent_dir / "best"):
-        _publish(agent_dir / "best", write)
+        _publish(agent_dir / "best", write, known)
 
 
 def _link(source: str, target: str) -> None:
@@ -147,13 +166,17 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def _publish(final: Path, write: Callable[[Path], None]) -> None:
-    """Fill a hidden sibling, sync it and rename it to `final`; an older `final` steps aside first."""
+def _publish(final: Path, write: Callable[[Path], None], known: Mapping[str, Any] | None = None) -> None:
+    """Fill a hidden sibling, sync it and rename it to `final`; an older `final` steps aside first.
+
+    `known` has manifest entries of files that are the same already.
+    """
     _clean(final.parent)
     new, old = _hidden(final, "new"), _hidden(final, "old")
     new.mkdir()
     try:
         write(new)
+        _seal(new, known or {})
     except BaseException:
         shutil.rmtree(new)
         raise
@@ -163,6 +186,22 @@ def _publish(final: Path, write: Callable[[Path], None]) -> None:
     new.rename(final)
     _sync_one(final.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _seal(folder: Path, known: Mapping[str, Any]) -> None:
+    """Write the manifest of all that is in `folder`."""
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    files = {name: known.get(name) or _entry(folder / name) for name in names}
+    (folder / MANIFEST).write_text(json.dumps({"files": files}, indent=2) + "\n", encoding="utf-8")
+
+
+def _entry(file: Path) -> dict[str, Any]:
+    return {"bytes": file.stat().st_size, "sha256": _checksum(file)}
+
+
+def _checksum(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _clean(folder: Path) -> None:

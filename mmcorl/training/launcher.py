@@ -48,7 +48,7 @@ def launch(
         if not folder.config.exists():
             raise MmcorlError(f"{folder.path} holds no run to resume; start it without --resume")
         starting.require_same(load_config(folder.config), config)
-        starting.require_whole(folder, names)
+        starting.require_readable(folder, names)
     elif not overwrite:
         starting.require_new(config, names)
 
@@ -64,6 +64,8 @@ def launch(
             return 0
         with writing(folder.path):
             stack.enter_context(starting.locked(folder, names))
+            if step is not None:
+                starting.require_whole(folder, names, step)
             _prepare(config, names, step)
 
         started = time.monotonic()

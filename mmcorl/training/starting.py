@@ -20,6 +20,7 @@ CHANGEABLE = (
     "run.dir",
     "run.steps",
     "run.threads",
+    "agents.*.ranks",
     "agents.*.devices",
     "agents.*.batch_tokens",
     "agents.*.gradient_checkpointing",
@@ -84,13 +85,29 @@ def require_same(saved: Config, requested: Config) -> None:
             )
 
 
-def require_whole(folder: RunFolder, agents: Collection[str]) -> None:
-    """Raise MmcorlError when what a resumed run goes on from was damaged."""
+def require_readable(folder: RunFolder, agents: Collection[str]) -> None:
+    """Raise MmcorlError when a file that a resumed run adds to was damaged."""
     for name in agents:
         read_metrics(folder.metrics(name))
         checkpoints.read_best(folder.agent(name))
-        for step in checkpoints.steps(folder.checkpoints(name)):
-            checkpoints.require_whole(checkpoints.step_folder(folder.checkpoints(name), step))
+
+
+def require_whole(folder: RunFolder, agents: Collection[str], step: int) -> None:
+    """Raise MmcorlError when a file of a checkpoint of `step` was damaged, and say which step there is in its place."""
+    homes = {name: folder.checkpoints(name) for name in agents}
+    for home in homes.values():
+        checkpoint = checkpoints.step_folder(home, step)
+        found = checkpoints.damage(checkpoint)
+        if found is None:
+            continue
+        shared = set.intersection(*(set(checkpoints.steps(other)) for other in homes.values()))
+        earlier = max((s for s in shared if s < step), default=None)
+        advice = (
+            f"remove {checkpoint} to resume from step {earlier}"
+            if earlier is not None
+            else f"no earlier step of {', '.join(agents)} is kept, so start again with --overwrite"
+        )
+        raise MmcorlError(f"{found}; {advice}")
 
 
 def clear(config: Config, agents: Collection[str]) -> None:

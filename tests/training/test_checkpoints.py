@@ -1,10 +1,11 @@
+import hashlib
+import json
+import re
 import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from mmcorl.errors import MmcorlError
 from mmcorl.training import checkpoints
@@ -115,16 +116,17 @@ def test_pruning_keeps_the_newest_and_never_what_the_cohort_could_resume_from(tm
         assert checkpoints.steps(agent) == [40, 50]
 
 
-def test_the_best_is_replaced_only_by_a_better_one_and_outlives_its_checkpoint(tmp_path):
+def test_the_best_is_replaced_and_outlives_its_checkpoint(tmp_path):
     folder = tmp_path / "checkpoints"
     first, third = (a_checkpoint(folder, step, f"weights {step}") for step in (10, 30))
-    assert checkpoints.read_best(tmp_path) is None
+    assert checkpoints.read_best(tmp_path) is None and checkpoints.best_score(tmp_path) is None
     keep_best(tmp_path, first, 10, 0.5)
-    assert not checkpoints.is_best(tmp_path, 0.5) and checkpoints.is_best(tmp_path, 0.6)
+    assert checkpoints.best_score(tmp_path) == 0.5
     assert checkpoints.read_best(tmp_path) == {"step": 10, "score": 0.5, "rule": "accuracy"}
     keep_best(tmp_path, third, 30, 0.75)
     checkpoints.drop_after(folder, 0)
-    assert names(tmp_path / "best") == ["README.md", "best.json", "model.safetensors"]
+    assert names(tmp_path / "best") == ["README.md", "best.json", "manifest.json", "model.safetensors"]
+    assert checkpoints.damage(tmp_path / "best") is None
     assert (tmp_path / "best" / "model.safetensors").read_text() == "weights 30"
     assert names(tmp_path) == ["best", "checkpoints"]
 
@@ -135,21 +137,40 @@ def test_the_best_shares_its_files_with_the_checkpoint(tmp_path):
     assert (source / "model.safetensors").samefile(tmp_path / "best" / "model.safetensors")
 
 
-def test_a_damaged_checkpoint_is_named_before_anything_is_loaded(tmp_path):
-    checkpoint = checkpoints.save(
-        tmp_path, 10, lambda path: save_file({"weight": np.ones(100)}, path / "model.safetensors")
-    )
-    checkpoints.require_whole(checkpoint)
-    with (checkpoint / "model.safetensors").open("r+b") as file:
-        file.truncate(500)
-    with pytest.raises(
-        MmcorlError, match=r"model.safetensors is damaged .*; remove \S*step-000010 to resume"
-    ):
-        checkpoints.require_whole(checkpoint)
+def test_the_manifest_has_size_and_checksum_of_every_other_file(tmp_path):
+    checkpoint = a_checkpoint(tmp_path, 10)
+    assert json.loads((checkpoint / "manifest.json").read_text()) == {
+        "files": {
+            "model.safetensors": {"bytes": 7, "sha256": hashlib.sha256(b"weights").hexdigest()},
+            "training/optimizer.safetensors": {"bytes": 7, "sha256": hashlib.sha256(b"moments").hexdigest()},
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("model.safetensors", b"weighs", r"model\.safetensors is damaged \(6 bytes in place of 7\)"),
+        ("model.safetensors", b"heights", r"model\.safetensors is damaged \(its checksum is another\)"),
+        ("training/optimizer.safetensors", b"momentS", r"training/optimizer\.safetensors is damaged \(its"),
+        ("training/optimizer.safetensors", None, r"optimizer\.safetensors is damaged \(No such file"),
+        ("manifest.json", b'{"files": {"model', r"manifest\.json is damaged"),
+        ("manifest.json", b'{"files": {"a": {}}}', r"manifest\.json is damaged"),
+        ("manifest.json", None, r"manifest\.json is damaged .*No such file"),
+    ],
+)
+def test_what_is_damaged_is_named(tmp_path, file, content, reason):
+    checkpoint = a_checkpoint(tmp_path, 10)
+    assert checkpoints.damage(checkpoint) is None
+    if content is None:
+        (checkpoint / file).unlink()
+    else:
+        (checkpoint / file).write_bytes(content)
+    assert re.search(reason, checkpoints.damage(checkpoint))
 
 
 def test_a_damaged_note_of_the_best_is_named(tmp_path):
     keep_best(tmp_path, a_checkpoint(tmp_path / "checkpoints", 10), 10, 0.5)
     (tmp_path / "best" / "best.json").write_text('{"step": 10, "sco')
     with pytest.raises(MmcorlError, match=r"best\.json is damaged .*; remove \S*best,"):
-        checkpoints.is_best(tmp_path, 0.7)
+        checkpoints.best_score(tmp_path)

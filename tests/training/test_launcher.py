@@ -223,11 +223,13 @@ def test_a_finished_run_can_be_made_longer_but_not_changed(tmp_path, capsys):
     assert "is complete: step 4 of 4" in capsys.readouterr().out
     with pytest.raises(MmcorlError, match=r"run\.seed is 0 in the run and 7 now"):
         start(a_config(tmp_path, steps=4, seed=7), resume=True)
-    damaged = RunFolder.of(config).checkpoints("bob") / "step-000004" / "model.safetensors"
-    damaged.write_text("no header")
-    with pytest.raises(MmcorlError, match=r"model\.safetensors is damaged"):
+    home = RunFolder.of(config).checkpoints("bob")
+    (home / "step-000004" / "weight.json").write_text("7")
+    with pytest.raises(
+        MmcorlError, match=r"weight\.json is damaged .*; remove \S*bob\S*step-000004 to resume from step 2"
+    ):
         start(a_config(tmp_path, steps=8), resume=True)
-    damaged.unlink()
+    checkpoints.remove(home / "step-000004")
     assert start(a_config(tmp_path, steps=8), resume=True) == 0
     assert steps_done(config, "bob") == list(range(1, 9))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,9 +71,9 @@ def test_a_killed_agent_ends_the_run_and_resuming_gives_the_uninterrupted_result
     process = subprocess.Popen(
         command(tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    metrics = run / "agents" / "qwen" / "metrics.jsonl"
+    saved = [run / "agents" / agent / "checkpoints" / "step-000002" for agent in ("qwen", "internvl")]
     deadline = time.monotonic() + 120
-    while not (metrics.exists() and '"step": 3' in metrics.read_text()):
+    while not all(path.exists() for path in saved):
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.05)
     [victim] = [int(path.name) for path in Path("/proc").glob("[0-9]*") if is_worker(path, "qwen", run)]
@@ -96,15 +97,32 @@ def is_worker(process, agent, run):
     return "--attempt" in words and agent in words and str(run / "config.yaml") in words
 
 
-def test_two_ranks_an_agent_give_the_metrics_of_one(uninterrupted, tmp_path):
-    run = train(tmp_path, "agents.qwen.ranks=2", "agents.internvl.ranks=2")
+def assert_same_metrics(run, other):
     for agent in ("qwen", "internvl"):
-        for ours, one in zip(lines(run, agent), lines(uninterrupted, agent), strict=True):
+        for ours, one in zip(lines(run, agent), lines(other, agent), strict=True):
             assert ours.keys() == one.keys() and ours["kind"] == one["kind"]
             numbers = [key for key, value in one.items() if isinstance(value, int | float)]
             assert len(numbers) == len(one) - 1, one
             expected = {key: one[key] for key in numbers}
             assert {key: ours[key] for key in numbers} == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("two"), "agents.qwen.ranks=2", "agents.internvl.ranks=2")
+
+
+def test_two_ranks_an_agent_give_the_metrics_of_one(uninterrupted, two_ranks):
+    assert_same_metrics(two_ranks, uninterrupted)
+
+
+@pytest.mark.parametrize(("before", "ranks"), [("uninterrupted", 2), ("two_ranks", 1)])
+def test_a_run_goes_on_with_another_number_of_ranks(uninterrupted, before, ranks, tmp_path, request):
+    run = shutil.copytree(request.getfixturevalue(before), tmp_path / "pair")
+    for checkpoint in run.glob("agents/*/checkpoints/step-000006"):
+        shutil.rmtree(checkpoint)
+    train(tmp_path, "--resume", f"agents.qwen.ranks={ranks}", f"agents.internvl.ranks={ranks}")
+    assert_same_metrics(run, uninterrupted)
 
 
 QUICK = ("evaluation.every=0", "checkpoints.best_by=agreement", "rollouts.problems_per_step=4")

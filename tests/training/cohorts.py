@@ -12,7 +12,9 @@ from mmcorl.cohort.store import open_store
 from mmcorl.config import Config
 from mmcorl.data.loading import LoadedData, load_problems
 from mmcorl.graders import Grader
+from mmcorl.training import checkpoints
 from mmcorl.training.building import load_trainer
+from mmcorl.training.folders import RunFolder
 from mmcorl.training.step_metrics import step_metrics
 from mmcorl.training.world import World
 
@@ -47,8 +49,12 @@ def alone(**changes):
     )
 
 
-def train(config, steps, golds=None, stop_at=None):
-    """Run a cohort in threads; returns {agent: (list of steps, final weights, metrics)}."""
+def train(config, steps, golds=None, stop_at=None, save_at=None, resume_at=None):
+    """Run a cohort in threads; returns {agent: (list of steps, final weights, metrics)}.
+
+    `save_at` is a step after which every agent writes a checkpoint into the run's folder, and `resume_at` one to go on
+    from up to step `steps`.
+    """
     data = load_problems(config.data.train)
     data = LoadedData(data.problems, data.golds if golds is None else golds)
     store, _ = open_store(f"memory://{uuid.uuid4()}", is_host=True)
@@ -63,11 +69,15 @@ def train(config, steps, golds=None, stop_at=None):
         ) in config.agents:  # one after the other: transformers does not load models from several threads
             exchange = Exchange(store, list(config.agents), name, run="test", attempt="1", dead_after=60)
             stack.enter_context(exchange)
-            trainers[name] = load_trainer(config, name, world, data, read, grader, exchange, None)
+            trainers[name] = load_trainer(config, name, world, data, read, grader, exchange, resume_at)
 
         def work(name):
             trainer = trainers[name]
-            done = [trainer.step(n, stop=(name == "internvl" and n == stop_at)) for n in range(1, steps + 1)]
+            done = []
+            for n in range((resume_at or 0) + 1, steps + 1):
+                done.append(trainer.step(n, stop=(name == "internvl" and n == stop_at)))
+                if n == save_at:
+                    checkpoints.save(RunFolder.of(config).checkpoints(name), n, trainer.snapshot())
             metrics = [step_metrics(step, name, grader, read) for step in done]
             results[name] = (done, trainer.agent.model.state_dict(), metrics)
 

@@ -34,6 +34,16 @@ def test_completions_come_from_the_weights_of_the_step_before():
     assert not torch.equal(logprobs_of(fresh[1]), logprobs_of(frozen[1]))
 
 
+def test_a_resumed_run_is_the_uninterrupted_one(tmp_path):
+    config = cohort_config(**STALE, run={"dir": str(tmp_path)})
+    whole = train(config, steps=4, save_at=2)
+    resumed = train(config, steps=4, resume_at=2)
+    for agent, (steps, weights, _) in whole.items():
+        for ours, theirs in zip(resumed[agent][0], steps[2:], strict=True):
+            assert torch.equal(logprobs_of(ours), logprobs_of(theirs))
+        assert all(torch.equal(tensor, weights[key]) for key, tensor in resumed[agent][1].items())
+
+
 def test_importance_weights_make_up_for_it():
     steps, _, metrics = train(cohort_config(**STALE), steps=3)["qwen"]
     assert steps[0].learning["sampler_weight"] == pytest.approx(1, abs=1e-4)

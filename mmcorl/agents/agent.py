@@ -15,11 +15,15 @@ from safetensors import SafetensorError
 from torch.nn import Dropout
 from transformers import AutoConfig, PreTrainedModel
 
+from mmcorl.agents import adapters
+from mmcorl.agents.adapter_files import base_of
 from mmcorl.agents.backbones import Backbone, backbone_for
 from mmcorl.agents.engines import Engine, Sampled
 from mmcorl.agents.engines.choice import open_engine
 from mmcorl.agents.policy import Policy
 from mmcorl.agents.processors import Prompt, PromptBuilder
+from mmcorl.agents.quantization import keep_trainable, loading_options
+from mmcorl.agents.whole import in_host_memory
 from mmcorl.config import AgentConfig, ImagesConfig, PromptConfig, RolloutsConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Completion, Problem, RolloutGroup
@@ -48,25 +52,42 @@ class Agent:
         images: ImagesConfig = ImagesConfig(),
         rollouts: RolloutsConfig = RolloutsConfig(),
         device: torch.device | str = "cpu",
+        seed: int = 0,
     ) -> Agent:
         """Load a model from a folder or the hub, in float32, with the parts named in `freeze` frozen.
 
-        Raises MmcorlError where the model is missing or its family is not known.
+        A folder of adapters brings the model that they belong to: with `lora` they go on learning beside it, otherwise
+        they are added to its weights. New adapters begin as `seed` and the agent's name say. Raises MmcorlError where
+        the model is missing or its family is not known.
         """
-        with _named(agent.model):
-            backbone = backbone_for(AutoConfig.from_pretrained(agent.model))
+        base = base_of(agent.model)
+        source = base or agent.model
+        with _named(source):
+            backbone = backbone_for(AutoConfig.from_pretrained(source))
             processor = backbone.load_processor(agent.model)
-            model = backbone.load_model(agent.model, agent.attention)
+            options = loading_options(name, agent, backbone, torch.device(device))
+            model = backbone.load_model(source, agent.attention, **options)
         _without_dropout(model)
-        model.to(torch.device(device))  # pyright: ignore[reportArgumentType]
+        if agent.quantize is None:
+            model.to(torch.device(device))  # pyright: ignore[reportArgumentType]
+        else:  # bitsandbytes has put the weights there as it loaded them
+            keep_trainable(model)
+        if base is not None and agent.lora is None:
+            model = adapters.merge_adapters(model, Path(agent.model))
         parts = {parameter: backbone.part_of(parameter) for parameter, _ in model.named_parameters()}
         if absent := set(agent.freeze) - set(parts.values()):
             raise MmcorlError(
                 f"agents.{name}.freeze names {', '.join(sorted(absent))}, and {agent.model} has no such parameters; "
                 "leave it out, or mend vision_names and projector_names of the model's backbone"
             )
-        for parameter_name, parameter in model.named_parameters():
-            parameter.requires_grad_(parts[parameter_name] not in agent.freeze)
+        if agent.lora is None:
+            for parameter_name, parameter in model.named_parameters():
+                parameter.requires_grad_(parts[parameter_name] not in agent.freeze)
+        else:
+            first = noise_seed(("adapters", seed, name))
+            adapters.add_adapters(name, model, backbone.part_of, agent.lora, source, first)
+            if base is not None:
+                adapters.load_adapters(name, model, Path(agent.model))
         if agent.gradient_checkpointing:
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         model.train()
@@ -87,7 +108,13 @@ class Agent:
                 autocast=autocast,
             ),
             engine=open_engine(
-                name, agent, rollouts, model, backbone, images, stop_ids(model, backbone.tokenizer(processor))
+                name,
+                agent.model_copy(update={"model": source}),
+                rollouts,
+                model,
+                backbone,
+                images,
+                stop_ids(model, backbone.tokenizer(processor)),
             ),
         )
 
@@ -126,22 +153,22 @@ class Agent:
                 ]
         return groups
 
-    def snapshot(self) -> Callable[[Path], None]:
+    def snapshot(self, keep: bool = True) -> Callable[[Path], None]:
         """Copy the weights into host memory. What is returned writes the copy, at any time and from any thread.
 
-        It writes a folder that `from_pretrained` reads: weights, configuration and processor.
+        Where weights lie over ranks all ranks call this, and those that do not `keep` copy nothing.
+
+        It writes a folder that `from_pretrained` reads: weights, configuration and processor. Of a model with adapters
+        it writes these, and the name of the model that they belong to.
         """
-        copies: dict[tuple[Any, ...], torch.Tensor] = {}
-        weights = {}
-        for name, weight in self.model.state_dict().items():
-            # Tied weights stay tied, by which save_pretrained knows to store them once.
-            key = (weight.data_ptr(), weight.shape, weight.stride())
-            if key not in copies:
-                copies[key] = weight.to("cpu", copy=True, memory_format=torch.contiguous_format)
-            weights[name] = copies[key]
+        write_weights = (
+            adapters.snapshot_adapters(self.model, keep)
+            if adapters.has_adapters(self.model)
+            else _snapshot_weights(self.model, keep)
+        )
 
         def write(folder: Path) -> None:
-            self.model.save_pretrained(folder, state_dict=dict(weights))
+            write_weights(folder)
             self.processor.save_pretrained(folder)
 
         return write
@@ -155,6 +182,17 @@ class Agent:
         ids = sampled.token_ids.tolist()
         text = self.prompts.tokenizer.decode(ids, skip_special_tokens=True)
         return Completion(text, tuple(ids), tuple(sampled.logprobs.tolist()), sampled.finished)
+
+
+def _snapshot_weights(model: PreTrainedModel, keep: bool) -> Callable[[Path], None]:
+    copies: dict[int, torch.Tensor] = {}
+    weights = {}
+    for name, weight in model.state_dict(keep_vars=True).items():
+        # Tied weights stay tied, by which save_pretrained knows to store them once.
+        if id(weight) not in copies:
+            copies[id(weight)] = in_host_memory(weight, keep)
+        weights[name] = copies[id(weight)]
+    return lambda folder: model.save_pretrained(folder, state_dict=dict(weights))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from transformers import AutoConfig
 
+from mmcorl.agents.adapter_files import base_of
 from mmcorl.agents.backbones import backbone_for
 from mmcorl.agents.processors import PromptBuilder
 from mmcorl.config import ImagesConfig, PromptConfig
@@ -26,7 +27,8 @@ class PromptLengths:
         self, model: str | Path, prompt: PromptConfig = PromptConfig(), images: ImagesConfig = ImagesConfig()
     ) -> None:
         try:
-            self.backbone = backbone_for(AutoConfig.from_pretrained(model))
+            source = base_of(str(model)) or model
+            self.backbone = backbone_for(AutoConfig.from_pretrained(source))
             self.processor = self.backbone.load_processor(model)
         except MmcorlError:
             raise

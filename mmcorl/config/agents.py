@@ -13,6 +13,7 @@ Part = Literal["vision", "projector", "text"]
 Dtype = Literal["float32", "bfloat16"]
 Attention = Literal["sdpa", "eager"]
 Sharding = Literal["none", "zero2", "zero3", "fsdp2"]
+Offload = Literal["optimizer", "parameters"]
 
 
 class LoraConfig(Section):
@@ -42,7 +43,8 @@ class AgentConfig(Section):
     devices: tuple[int, ...] | None = None
     """GPU index of each rank; null lets agents share the first GPU, or the CPU where there is none."""
     dtype: Dtype = "float32"
-    """Type of the forward pass; weights and optimiser state stay float32."""
+    """Type of the forward pass; weights and optimiser state stay float32. With `lora` the model's own weights have this
+    type too, and the adapters stay float32."""
     freeze: tuple[Part, ...] = ()
     """Parts of the model that are not trained."""
     lora: LoraConfig | None = None
@@ -52,7 +54,7 @@ class AgentConfig(Section):
     sharding: Sharding = "none"
     """How weights, gradients and optimiser state lie over the agent's ranks: whole on each (none), the last two in parts
     (zero2), or all three in parts (zero3, fsdp2). zero2 and zero3 are DeepSpeed's; see docs/scale.md."""
-    offload: tuple[Literal["optimizer", "parameters"], ...] = ()
+    offload: tuple[Offload, ...] = ()
     """What a sharded agent keeps in the host's memory instead of the GPU's."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
@@ -72,6 +74,23 @@ class AgentConfig(Section):
     @classmethod
     def _yaml_reads_off_as_false(cls, value: Any) -> Any:
         return "off" if value is False else value
+
+    @model_validator(mode="after")
+    def _adapters_beside_weights_at_rest(self) -> AgentConfig:
+        if self.quantize is not None and self.lora is None:
+            raise ValueError(
+                f"quantize={self.quantize} holds weights that are not trained in few bits, and without lora they are; "
+                "set lora.rank, or quantize=null"
+            )
+        if self.lora is None:
+            return self
+        if self.frozen:
+            raise ValueError("lora trains adapters, and frozen=true trains nothing; make lora null")
+        if frozen := [part for part in self.lora.parts if part in self.freeze]:
+            raise ValueError(
+                f"lora.parts gives {', '.join(frozen)} adapters, and freeze keeps it from learning; name it in one of them"
+            )
+        return self
 
     @model_validator(mode="after")
     def _a_device_for_each_rank(self) -> AgentConfig:

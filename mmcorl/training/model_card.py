@@ -17,7 +17,7 @@ def model_card(config: Config, name: str, best: Mapping[str, Any] | None) -> str
     agent = config.agents[name]
     key, method = method_setting(config)
     header = {
-        "library_name": "transformers",
+        "library_name": "transformers" if agent.lora is None else "peft",
         "base_model": agent.model,
         "tags": ["mmcorl", method],
     }
@@ -32,6 +32,12 @@ def model_card(config: Config, name: str, best: Mapping[str, Any] | None) -> str
         f"- Steps: {config.run.steps} of {config.rollouts.problems_per_step} problems x "
         f"{config.rollouts.per_problem} completions; seed {config.run.seed}",
     ]  # fmt: skip
+    if agent.lora is not None:
+        held = f", beside weights in {agent.quantize.replace('bit', ' bits')}" if agent.quantize else ""
+        facts.append(
+            f"- Adapters: LoRA of rank {agent.lora.rank} and alpha {agent.lora.alpha:g} on {', '.join(agent.lora.parts)}"
+            + held
+        )
     if best is not None:
         facts.append(
             f"- This checkpoint: step {best['step']}, chosen by {best['rule']} ({best['score']:.4f})"

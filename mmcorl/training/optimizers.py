@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch.nn import Parameter
 
+from mmcorl.agents.agent import Agent
+from mmcorl.agents.extras import require_extra
 from mmcorl.config import OptimizerConfig, Part
 
 
 def build_optimizer(
     parameters: Iterable[tuple[str, Parameter]], part_of: Callable[[str], Part], settings: OptimizerConfig
 ) -> torch.optim.Optimizer:
-    """AdamW over the trained `parameters`, a group for each peak learning rate, which is the group's `peak`."""
+    """AdamW over the trained `parameters`, a group for each peak learning rate, which is the group's `peak`.
+
+    `adamw_8bit` keeps the two averages in 8 bits with a scale for every 256 numbers; those of a weight with fewer than
+    4,096 numbers stay in float32. Raises MmcorlError where bitsandbytes is missing.
+    """
     by_peak: dict[float, list[Parameter]] = {}
     for name, parameter in parameters:
         peak = getattr(settings.lr_of, part_of(name)) or settings.lr
         by_peak.setdefault(peak, []).append(parameter)
     groups = [{"params": members, "peak": peak} for peak, members in by_peak.items()]
-    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay)
+    adamw: Any = torch.optim.AdamW
+    if settings.kind == "adamw_8bit":
+        adamw = require_extra("bitsandbytes", "optimizer.kind=adamw_8bit", "lora").optim.AdamW8bit
+    return adamw(groups, lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay)
+
+
+def optimizer_of(agent: Agent, settings: OptimizerConfig) -> torch.optim.Optimizer:
+    """The optimiser of what an agent trains."""
+    trained = ((name, p) for name, p in agent.model.named_parameters() if p.requires_grad)
+    return build_optimizer(trained, agent.backbone.part_of, settings)
 
 
 def set_learning_rates(optimizer: torch.optim.Optimizer, share: float) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
 
+from mmcorl.agents.adapter_files import base_of
+from mmcorl.agents.extras import require_installed
 from mmcorl.config import Config, DataConfig
 from mmcorl.data.images import shown_image
 from mmcorl.data.loading import load_problems
@@ -31,6 +33,7 @@ def require_ready(config: Config, agents: Collection[str] | None = None) -> None
         if agent.endpoint is None:
             require_model(agent.model, f"agents.{name}.model")
         else:
+            _require_extras(config, name)
             from mmcorl.agents.endpoint import Endpoint  # brings transformers, which takes seconds
 
             Endpoint.load(name, agent)
@@ -51,7 +54,7 @@ def require_model(model: str, setting: str) -> None:
     """Raise MmcorlError when `model` is a path without a model. Hub ids are left to the hub."""
     path = Path(model).expanduser()
     if path.is_dir():
-        if not (path / "config.json").is_file():
+        if base_of(model) is None and not (path / "config.json").is_file():
             raise MmcorlError(
                 f"{setting}={model} has no config.json; give a `save_pretrained` folder or a hub id"
             )
@@ -63,6 +66,24 @@ def require_model(model: str, setting: str) -> None:
 
 def looks_like_a_path(model: str) -> bool:
     """Whether a name that does not exist was meant as a path: no `owner/name`, or one whose owner is a folder here."""
+def _require_extras(config: Config, name: str) -> None:
+    """Raise MmcorlError where a package that this agent's adapters, optimiser or sharding need is not installed."""
+    agent = config.agents[name]
+    needed = {
+        f"agents.{name}.lora": ("peft", agent.lora is not None),
+        f"agents.{name}.quantize={agent.quantize}": ("bitsandbytes", agent.quantize is not None),
+        f"optimizer.kind={config.optimizer.kind}": (
+            "bitsandbytes",
+            config.optimizer.kind == "adamw_8bit" and not agent.frozen,
+        ),
+    }
+    for setting, (package, asked) in needed.items():
+        if asked:
+            require_installed(package, setting, "lora")
+    if agent.sharding.startswith("zero"):
+        require_installed("deepspeed", f"agents.{name}.sharding={agent.sharding}", "scale")
+
+
     return (
         not _HUB_ID.fullmatch(model)
         or model.startswith(".")

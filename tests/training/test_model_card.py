@@ -35,3 +35,9 @@ def test_agents_that_read_each_other_are_no_co_rl():
     assert "(`interaction.kind=maporl`)" in maporl and "- Labels: used as rewards" in maporl
     assert "(`interaction.kind=comas`)" in comas and "- Labels: none" in comas
     assert "Co-RL" not in maporl + comas
+
+
+def test_adapters_are_said_to_be_adapters():
+    _, header, body = card("agents.qwen.lora.rank=8", "agents.qwen.quantize=4bit").split("---\n", 2)
+    assert yaml.safe_load(header)["library_name"] == "peft"
+    assert "- Adapters: LoRA of rank 8 and alpha 64 on text, beside weights in 4 bits" in body

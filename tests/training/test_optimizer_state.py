@@ -1,8 +1,10 @@
 import pytest
 import torch
 
+from mmcorl.config import OptimizerConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.training.optimizer_state import load_optimizer, snapshot_optimizer
+from mmcorl.training.optimizers import build_optimizer
 
 
 def a_model(seed=0):
@@ -88,3 +90,38 @@ def test_a_missing_or_damaged_file_is_named(tmp_path, content):
     model = a_model()
     with pytest.raises(MmcorlError, match="remove its checkpoint to resume from the one before"):
         load_optimizer(an_optimizer(model), dict(model.named_parameters()), path)
+
+
+def test_a_restored_8_bit_optimizer_goes_on_bit_for_bit(tmp_path):
+    """Averages in 8 bits with their scales and tables, and the small ones in 32."""
+
+    def made(seed):
+        torch.manual_seed(seed)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 2048), torch.nn.Linear(2048, 2))
+        settings = OptimizerConfig(kind="adamw_8bit", lr=1e-2, weight_decay=0.1)
+        return model, build_optimizer(model.named_parameters(), lambda name: "text", settings)
+
+    model, optimizer = made(0)
+    take_steps(model, optimizer, seed=1)
+    kinds = {
+        value.dtype for state in optimizer.state.values() for key, value in state.items() if key == "state1"
+    }
+    assert kinds == {torch.uint8, torch.float32}
+    snapshot_optimizer(optimizer, dict(model.named_parameters()))(tmp_path / "optimizer.safetensors")
+
+    copy, restored = made(5)
+    copy.load_state_dict(model.state_dict())
+    load_optimizer(restored, dict(copy.named_parameters()), tmp_path / "optimizer.safetensors")
+    for left, right in zip(model.parameters(), copy.parameters(), strict=True):
+        ours, theirs = optimizer.state[left], restored.state[right]
+        assert ours.keys() == theirs.keys()
+        for key, value in ours.items():
+            same = (
+                torch.equal(theirs[key], value) if isinstance(value, torch.Tensor) else theirs[key] == value
+            )
+            assert same, key
+    for pair in ((model, optimizer), (copy, restored)):
+        take_steps(*pair, seed=2)
+    for left, right in zip(model.parameters(), copy.parameters(), strict=True):
+        assert torch.equal(left, right)
+    assert optimizer.param_groups[0]["betas"] == restored.param_groups[0]["betas"]

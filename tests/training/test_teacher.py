@@ -6,6 +6,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from mmcorl.agents import contract
+from mmcorl.agents.agent import Agent
+from mmcorl.agents.batches import TokenGroup
+from mmcorl.config import AgentConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.training.teacher import Teacher, update_rate
 
@@ -95,3 +99,29 @@ def test_what_is_no_teacher_of_this_model_is_refused(tiny_agent, tmp_path):
     save_file(tensors, tmp_path / "teacher.safetensors")
     with pytest.raises(MmcorlError, match=TRAINED):
         teacher.load(tmp_path)
+
+
+@pytest.mark.parametrize("quantize", [None, "4bit", "8bit"])
+def test_of_an_agent_with_adapters_it_averages_these_and_shares_the_rest(tiny_folder, tmp_path, quantize):
+    settings = {"model": str(tiny_folder("qwen2_5_vl")), "lora": {"rank": 4}, "quantize": quantize}
+    agent, copy, again = (Agent.load("ann", AgentConfig.model_validate(settings), seed=3) for _ in range(3))
+    teacher = teacher_of(agent, copy, start=0.25, end=0.25)
+    with torch.no_grad():
+        for name, weight in agent.model.named_parameters():
+            if ".lora_B." in name:
+                weight.fill_(1.0)
+    teacher.follow(1)
+    for name, weight in copy.model.named_parameters():
+        own = agent.model.get_parameter(name)
+        if ".lora_B." in name:
+            assert torch.allclose(weight, torch.tensor(0.25))
+        else:
+            assert torch.equal(weight, own)
+            assert ".lora_A." in name or weight.data_ptr() == own.data_ptr()
+    problem = contract.sample_problems(images=True)[-1]
+    group = TokenGroup(agent.encode(problem), [torch.tensor([7, 8, 9])])
+    assert not torch.equal(copy.policy.logprobs([group]), agent.policy.logprobs([group]))
+    teacher.snapshot()(tmp_path)
+    assert all("lora" in name for name in load_file(tmp_path / "teacher.safetensors"))
+    teacher_of(agent, again).load(tmp_path)
+    assert torch.equal(again.policy.logprobs([group]), copy.policy.logprobs([group]))

@@ -45,9 +45,11 @@ class Backbone:
         """The processor (or tokenizer) that turns chat text and images into the model's inputs."""
         return AutoProcessor.from_pretrained(model)
 
-    def load_model(self, model: str | Path, attention: str) -> PreTrainedModel:
-        """The weights in float32."""
-        return self.auto_model.from_pretrained(model, dtype=torch.float32, attn_implementation=attention)
+    def load_model(
+        self, model: str | Path, attention: str, dtype: torch.dtype = torch.float32, **options: Any
+    ) -> PreTrainedModel:
+        """The weights, in `dtype`; `options` are those of `from_pretrained`."""
+        return self.auto_model.from_pretrained(model, dtype=dtype, attn_implementation=attention, **options)
 
     def processor_options(self, images: ImagesConfig) -> dict[str, Any]:
         """Options for every call of the processor."""

@@ -7,9 +7,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmcorl.cli.command import run_command
-from mmcorl.errors import MmcorlError
+from mmcorl.errors import EXIT_FAILED, MmcorlError
+
+if TYPE_CHECKING:
+    from mmcorl.config import Config
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +30,32 @@ def _parser() -> argparse.ArgumentParser:
         description="Train a cohort of models by each other's votes.",
         epilog="example: mmcorl-train configs/quickstart.yaml run.steps=100 run.seed=1",
     )
+    add_start(parser)
+    parser.add_argument(
+        "--print-config", action="store_true", help="print the resolved configuration and leave"
+    )
+    parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="print what each process will hold in memory, from the models' configurations alone, and leave",
+    )
+    parser.add_argument(
+        "--gpu-gib",
+        type=float,
+        metavar="GIB",
+        help="with --plan: memory of a GPU, in place of that of this machine",
+    )
+    parser.add_argument(
+        "--placement",
+        choices=["here", "ray"],
+        default="here",
+        help="where agents run: on this machine, or on those of a Ray cluster (docs/cluster.md)",
+    )
+    return parser
+
+
+def add_start(parser: argparse.ArgumentParser, agent_required: bool = False) -> None:
+    """The options of every command that starts agents."""
     parser.add_argument("config", type=Path, metavar="CONFIG", help="YAML file of the run")
     parser.add_argument(
         "overrides",
@@ -34,32 +64,41 @@ def _parser() -> argparse.ArgumentParser:
         metavar="key=value",
         help="settings that replace those of the file",
     )
-    parser.add_argument(
-        "--print-config", action="store_true", help="print the resolved configuration and leave"
-    )
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         "--resume", action="store_true", help="continue from the last step that all agents saved"
     )
     start.add_argument("--overwrite", action="store_true", help="replace a run of the same name")
     parser.add_argument(
-        "--agent", metavar="NAME", help="train this agent alone; start the others likewise elsewhere"
+        "--agent",
+        metavar="NAME",
+        required=agent_required,
+        help="train this agent alone; start the others likewise elsewhere",
     )
     parser.add_argument(
         "--store", metavar="URL", help="tcp://host:port of the machine of the cohort's first agent"
     )
-    return parser
+
+
+def read_config(options: argparse.Namespace) -> Config:
+    """The configuration that `add_start` has options for."""
+    from mmcorl.config_loading import load_config
+
+    config = load_config(options.config, options.overrides)
+    if options.agent is not None and options.agent not in config.agents:
+        raise MmcorlError(f"--agent {options.agent} is none of the run's agents: {', '.join(config.agents)}")
+    return config
 
 
 def _launch(options: argparse.Namespace) -> int:
-    from mmcorl.config_loading import load_config, to_yaml
+    from mmcorl.config_loading import to_yaml
 
-    config = load_config(options.config, options.overrides)
+    config = read_config(options)
     if options.print_config:
         print(to_yaml(config), end="")
         return 0
-    if options.agent is not None and options.agent not in config.agents:
-        raise MmcorlError(f"--agent {options.agent} is none of the run's agents: {', '.join(config.agents)}")
+    if options.plan:
+        return _plan(config, options)
 
     from mmcorl.training.launcher import launch
     from mmcorl.training.preflight import require_ready
@@ -67,8 +106,26 @@ def _launch(options: argparse.Namespace) -> int:
     agents = [options.agent] if options.agent else None
     require_ready(config, agents)
     return launch(
-        config, agents=agents, store=options.store, resume=options.resume, overwrite=options.overwrite
+        config,
+        agents=agents,
+        store=options.store,
+        resume=options.resume,
+        overwrite=options.overwrite,
+        placement=options.placement,
     )
+
+
+def _plan(config: Config, options: argparse.Namespace) -> int:
+    """Show what the run will hold; 1 where it does not fit."""
+    from transformers.utils.logging import set_verbosity_error
+
+    from mmcorl.cli.console import wide_console
+    from mmcorl.planning.table import device_here, print_plan
+
+    set_verbosity_error()
+    names = [options.agent] if options.agent else list(config.agents)
+    fits = print_plan(config, names, device_here(options.gpu_gib), wide_console())
+    return 0 if fits else EXIT_FAILED
 
 
 if __name__ == "__main__":

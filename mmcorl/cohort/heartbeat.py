@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch.distributed import Store
+from mmcorl.cohort.sealed import Sealed
 
 _BEATS = 10  # in `dead_after` seconds
 _SILENT_BEATS = 8  # after so many without a sign the verdict falls, which leaves time to deliver it
@@ -15,12 +15,12 @@ _SILENT_BEATS = 8  # after so many without a sign the verdict falls, which leave
 
 @dataclass
 class _Sign:
-    """The last that was seen of a peer. `silent` counts the own beats since it changed.
+    """The last that was seen of a peer, its beat number `beats`. `silent` counts the own beats since then.
 
     `farewell` is None as long as the peer stays; then why it left, "" in good order.
     """
 
-    text: bytes
+    beats: int
     rounds: int
     farewell: str | None
     silent: int = 0
@@ -35,7 +35,7 @@ class Heartbeat:
     `rounds` is how many exchanges this agent has completed, told to the peers with each beat.
     """
 
-    def __init__(self, store: Store, agent: str, peers: Sequence[str], dead_after: float) -> None:
+    def __init__(self, store: Sealed, agent: str, peers: Sequence[str], dead_after: float) -> None:
         self.rounds = 0
         self.interval = dead_after / _BEATS
         self._store = store.clone()
@@ -69,6 +69,8 @@ class Heartbeat:
         To be asked once in each `interval` of waiting.
         """
         self._unanswered += 1
+        if isinstance(self._failure, ValueError):
+            return first_line(self._failure)
         if self._failure is not None:
             return f"the cohort's store is gone ({first_line(self._failure)})"
         if self._unanswered > _SILENT_BEATS:
@@ -108,13 +110,13 @@ class Heartbeat:
         if not self._store.check([key]):
             return
         text = self._store.get(key)
-        known = self._signs.get(peer)
-        if known is not None and known.text == text:
-            known.silent += 1
-            return
         match json.loads(text):
-            case [int(), int(rounds), str() | None as farewell]:
-                self._signs[peer] = _Sign(text, rounds, farewell)
+            case [int(beats), int(rounds), str() | None as farewell]:
+                known = self._signs.get(peer)
+                if known is not None and known.beats >= beats:  # an older one was put back by a stranger
+                    known.silent += 1
+                else:
+                    self._signs[peer] = _Sign(beats, rounds, farewell)
             case _:
                 raise ValueError(f"not a heartbeat of {peer}: {text!r}")
 

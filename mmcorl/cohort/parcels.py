@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import count
 
-from torch.distributed import Store
+from mmcorl.cohort.sealed import Sealed
 
 PIECE = 4 << 20
 """Characters of one value."""
@@ -13,7 +13,7 @@ PIECE = 4 << 20
 _LABEL = re.compile(rb"\+(\d{1,4})\n")
 
 
-def post(store: Store, key: str, text: str, piece: int = PIECE) -> None:
+def post(store: Sealed, key: str, text: str, piece: int = PIECE) -> None:
     """Put an ASCII text that does not begin with `+` under `key`; what `collect` takes for more is under other keys.
 
     `key` itself is set last, so that who waits for it finds all.
@@ -25,7 +25,7 @@ def post(store: Store, key: str, text: str, piece: int = PIECE) -> None:
     store.set(key, pieces[0] if len(pieces) == 1 else f"+{len(pieces)}\n{pieces[0]}")
 
 
-def collect(store: Store, key: str) -> bytes:
+def collect(store: Sealed, key: str) -> bytes:
     """Take what was put under `key`, which must be there, out of the store."""
     first = store.get(key)
     store.delete_key(key)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import logging
 import os
 import socket
 import time
@@ -15,6 +17,8 @@ from torch.distributed import DistError, FileStore, HashStore, Store, TCPStore
 from mmcorl.cohort.aside import aside
 from mmcorl.errors import MmcorlError
 
+logger = logging.getLogger(__name__)
+
 _RETRY_SECONDS = 0.1
 _ANSWER_SECONDS = 30.0
 """Within which what is at the address must prove to be a store."""
@@ -26,8 +30,9 @@ def open_store(url: str, is_host: bool, reach_within: float = 60.0) -> tuple[Sto
     """Open the store at `url`; gives it and the address at which the other agents find it.
 
     - `tcp://host:port` for agents in different processes and on different machines. The process with `is_host`
-      serves it, the others connect. Port 0 picks a free one. On a loopback host it is served to this machine only, on
-      any other to all networks: it has no password, so keep it behind a firewall.
+      serves it, the others connect. Port 0 picks a free one. It listens at the host's address only, and on all networks
+      where that is none of this machine's, as behind a forwarded port. Whoever reaches it may read and write: `Sealed`
+      finds out what was written.
     - `file:///path` for a shared file system. The folder must exist.
     - `memory://name` for threads of one process.
 
@@ -48,6 +53,11 @@ def open_store(url: str, is_host: bool, reach_within: float = 60.0) -> tuple[Sto
             )
 
 
+def is_reached_from_elsewhere(url: str) -> bool:
+    """Whether other machines can reach the store at `url`, past what a file system would ask them for."""
+    return urlsplit(url).scheme == "tcp" and not _is_loopback(_host_and_port(url)[0])
+
+
 def _host_and_port(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
     try:
@@ -60,24 +70,35 @@ def _host_and_port(url: str) -> tuple[str, int]:
 
 
 def _serve(url: str, host: str, port: int) -> tuple[Store, str]:
-    # The socket is made here: torch's own would listen on every network whatever the host, and a busy port would
-    # print pages of C++ frames.
-    family = _resolve(url, host)
-    everywhere = "::" if family is socket.AF_INET6 else "0.0.0.0"
+    family, address = _resolve(url, host)
+    # A machine's own name often resolves to a loopback address in its own files, where it is of no use to others.
+    at = address if _is_loopback(host) or not _is_loopback(address) else ""
     try:
-        listener = socket.create_server(
-            (host if _is_loopback(host) else everywhere, port),
-            family=family,
-            dualstack_ipv6=everywhere == "::" and socket.has_dualstack_ipv6(),
-        )
+        try:
+            listener = _listener(at, port, family)
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+            at, listener = "", _listener("", port, family)
     except OSError as error:
         raise MmcorlError(
             f"cohort.store={url} cannot be served here: {_reason(error)}; choose another port, or port 0 for a free one"
         ) from None
+    if not at:
+        logger.warning(
+            "cohort.store=%s is served on all networks: %s is no address of this machine's", url, host
+        )
     port = listener.getsockname()[1]
-    local = host if _is_loopback(host) else "localhost"
-    store = TCPStore(local, port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach())
+    own = at or "localhost"
+    store = TCPStore(own, port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach())
     return store, f"tcp://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _listener(at: str, port: int, family: socket.AddressFamily) -> socket.socket:
+    """A socket at this address, or on all networks. Torch's own would listen on all whatever the host, and a busy port
+    would print pages of C++ frames."""
+    both = not at and family is socket.AF_INET6 and socket.has_dualstack_ipv6()
+    return socket.create_server((at, port), family=family, dualstack_ipv6=both)
 
 
 def _connect(url: str, host: str, port: int, reach_within: float) -> Store:
@@ -109,9 +130,11 @@ def _connect(url: str, host: str, port: int, reach_within: float) -> Store:
         raise MmcorlError(f"cohort.store={url}: what answers there is not a store; check the port") from None
 
 
-def _resolve(url: str, host: str) -> socket.AddressFamily:
+def _resolve(url: str, host: str) -> tuple[socket.AddressFamily, str]:
+    """The family and the first address of a host."""
     try:
-        return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
+        family, _, _, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+        return family, str(address[0])
     except OSError as error:
         raise MmcorlError(f"cohort.store={url}: {host} cannot be resolved ({error.strerror})") from None
 
@@ -122,7 +145,7 @@ def _reason(error: OSError) -> str:
 
 
 def _is_loopback(host: str) -> bool:
-    # By how it is written: on many systems a machine's own name resolves to a loopback address.
+    # By how it is written, as other machines see it.
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

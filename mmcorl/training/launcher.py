@@ -6,19 +6,21 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
+from typing import Literal
 
 from mmcorl.config import Config
-from mmcorl.config_loading import load_config, to_yaml
-from mmcorl.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER_LOST, MmcorlError
-from mmcorl.files import write_whole, writing
-from mmcorl.training import checkpoints, starting, workers
+from mmcorl.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER_LOST
+from mmcorl.files import writing
+from mmcorl.training import checkpoints, workers
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.live import LiveView
-from mmcorl.training.rendezvous import meet
-from mmcorl.training.workers import Worker
+from mmcorl.training.opening import opened
+from mmcorl.training.workers import Job, Worker
+
+Placement = Literal["here", "ray"]
 
 _TICK_SECONDS = 0.1
 _BLAME_SECONDS = 2.0
@@ -32,45 +34,28 @@ def launch(
     store: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    placement: Placement = "here",
     worker_module: str = "mmcorl.training.worker",
 ) -> int:
-    """Train the agents of `config` on this machine until the last step. Returns the exit code of the command.
+    """Train the agents of `config` until the last step. Returns the exit code of the command.
 
-    `agents` (all by default) are those that run here; the others are started elsewhere with the same `store`
-    (default `cohort.store`), which the launcher of the cohort's first agent hosts. `worker_module` is what each
-    process runs. 0 is a finished run, 1 a failed one, 130 one that was interrupted or that an alarm
-    stopped. Raises MmcorlError, before
-    anything is written, when the run cannot start.
+    `agents` (all by default) are those that this launcher starts; the others are started elsewhere with the same
+    `store` (default `cohort.store`), which the launcher of the cohort's first agent hosts. `placement` is on this
+    machine or on those of a Ray cluster. `worker_module` is what each process runs. 0 is a finished run, 1 a failed
+    one, 130 one that was interrupted or that an alarm stopped. Raises MmcorlError, before anything is written, when the
+    run cannot start.
     """
     names = tuple(agents or config.agents)
     folder = RunFolder.of(config)
-    if resume:
-        if not folder.config.exists():
-            raise MmcorlError(f"{folder.path} holds no run to resume; start it without --resume")
-        starting.require_same(load_config(folder.config), config)
-        starting.require_readable(folder, names)
-    elif not overwrite:
-        starting.require_new(config, names)
-
     with ExitStack() as stack:
-        meeting = stack.enter_context(meet(config, names, store or config.cohort.store, resume))
-        step = meeting.resume_step
-        if resume and step is None:
-            raise MmcorlError(
-                f"{folder.path} has no checkpoint that all agents completed; start again with --overwrite"
-            )
-        if step is not None and step >= config.run.steps:
-            print(f"{folder.path} is complete: step {step} of {config.run.steps}")
+        start = stack.enter_context(_placed(placement, config, names, store or config.cohort.store))
+        meeting = stack.enter_context(opened(config, names, store, resume=resume, overwrite=overwrite))
+        if meeting is None:
             return 0
-        with writing(folder.path):
-            stack.enter_context(starting.locked(folder, names))
-            if step is not None:
-                starting.require_whole(folder, names, step)
-            _prepare(config, names, step)
-
+        step = meeting.resume_step
         started = time.monotonic()
         interrupts = stack.enter_context(_interrupts())
-        crew = workers.start(config, names, meeting.url, meeting.attempt, step, worker_module)
+        crew = start(Job(config, meeting.url, meeting.attempt, step, meeting.secret, worker_module), names)
         try:
             with LiveView(config, names, step) as view:
                 failed = _watch(crew, view, interrupts)
@@ -85,18 +70,18 @@ def launch(
     return code
 
 
-def _prepare(config: Config, names: Sequence[str], step: int | None) -> None:
-    """Make the run's folder what it was after `step`, or empty, for these agents."""
-    folder = RunFolder.of(config)
-    if step is None:
-        starting.clear(config, names)
-    else:
-        for name in names:
-            checkpoints.drop_after(folder.checkpoints(name), step)
-    for name in names:
-        folder.checkpoints(name).mkdir(exist_ok=True)  # tells peers that this agent's are on this machine
-    folder.logs.mkdir(exist_ok=True)
-    write_whole(folder.config, to_yaml(config))
+@contextmanager
+def _placed(
+    placement: Placement, config: Config, names: Sequence[str], store: str
+) -> Iterator[Callable[[Job, Sequence[str]], list[Worker]]]:
+    """What starts the workers."""
+    if placement == "here":
+        yield workers.start
+        return
+    from mmcorl.training.workers_ray import cluster
+
+    with cluster(config, names, store) as start:
+        yield start
 
 
 def _watch(crew: Sequence[Worker], view: LiveView, interrupts: Sequence[int]) -> list[Worker]:

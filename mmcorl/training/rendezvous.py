@@ -3,6 +3,9 @@
 The launcher of the cohort's first agent hosts the store and makes up the attempt, a word that tells this start of
 the run from an earlier one. Every launcher then posts what it brings (the settings that all must share, and the
 steps that each of its agents can resume from), and reads what the others brought.
+
+All that is posted bears the cohort's seal. So that nobody can lead a launcher astray with what was recorded at an
+earlier start, each brings a word of its own that it has just made up, and the host repeats the words of all.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mmcorl.cohort.heartbeat import first_line
-from mmcorl.cohort.store import open_store
+from mmcorl.cohort.sealed import Sealed, read_secret, require_secret
+from mmcorl.cohort.store import is_reached_from_elsewhere, open_store
 from mmcorl.config import Config
 from mmcorl.errors import CohortMismatch, MmcorlError, PeerLost
 from mmcorl.training import checkpoints
@@ -39,7 +43,7 @@ _SHARED = (
 )
 """Settings, as patterns, without which agents would not vote on the same problems by the same rules."""
 
-_ATTEMPT = "launchers/attempt"
+_ATTEMPT = "attempt"
 _HOST_WITHIN_SECONDS = 3600.0
 _PATIENCE_SECONDS = 2.0
 _READ_WITHIN_SECONDS = 5.0
@@ -50,17 +54,21 @@ _LOOK_SECONDS = 0.1
 class Meeting:
     """The launchers of one cohort, in agreement. Open it with `meet`.
 
-    `url` is where this machine's agents find the store, `attempt` what they call this start of the run, and
-    `resume_step` the last step that all agents of the cohort have saved (None to start from the beginning).
+    `url` is where this machine's agents find the store, `attempt` what they call this start of the run, `secret` what
+    their messages are sealed with, and `resume_step` the last step that all agents of the cohort have saved (None to
+    start from the beginning).
     """
 
     def __init__(self, config: Config, names: Sequence[str], url: str, resume: bool) -> None:
         self._names, self._everyone, self.attempt = names, tuple(config.agents), ""
+        self._word = secrets.token_hex(16)
+        self.secret = _secret(config, names, url)
         self._hosts = self._everyone[0] in names
         self._file = Path(urlsplit(url).path) if url.startswith("file:") and self._hosts else None
         if not self._hosts:
             print(f"looking for the store that {self._everyone[0]}'s machine hosts at {url}", file=sys.stderr)
-        self._store, self.url = open_store(url, self._hosts, _HOST_WITHIN_SECONDS)
+        store, self.url = open_store(url, self._hosts, _HOST_WITHIN_SECONDS)
+        self._store = Sealed(store, self.secret, "launchers")
         try:
             brought = self._gather(config, resume)
         except RuntimeError as error:  # what torch's stores raise
@@ -92,12 +100,13 @@ class Meeting:
         saved = {name: checkpoints.steps(RunFolder.of(config).checkpoints(name)) for name in self._names}
         while True:
             if self._hosts:
-                self._store.set(_ATTEMPT, secrets.token_hex(4))
+                self._store.set(_ATTEMPT, secrets.token_hex(8))
             else:
                 self._wait({self._everyone[0]: _ATTEMPT}, "to start")
             self.attempt = self._store.get(_ATTEMPT).decode()
             for name, steps in saved.items():
-                self._store.set(self._key("brings", name), json.dumps({"shared": shared, "steps": steps}))
+                brings = {"shared": shared, "steps": steps, "word": self._word}
+                self._store.set(self._key("brings", name), json.dumps(brings))
             if (brought := self._collect()) is not None:
                 return brought
 
@@ -107,13 +116,21 @@ class Meeting:
         what = f"to be started (mmcorl-train CONFIG --agent NAME --store {self.url})"
         self._wait(brings, what)
         if self._hosts:
-            self._store.delete_key(_ATTEMPT)
-            self._store.set(self._key("complete", "all"), "1")
+            brought = self._read(brings)
+            self._store.set(_ATTEMPT, "")
+            self._store.set(
+                self._key("heard", "all"), json.dumps([given["word"] for given in brought.values()])
+            )
         else:
-            self._wait({self._everyone[0]: self._key("complete", "all")}, what)
+            self._wait({self._everyone[0]: self._key("heard", "all")}, what)
             if self._outdated():
                 return None
-        brought = {name: json.loads(self._store.get(key)) for name, key in brings.items()}
+            if self._word not in json.loads(self._store.get(self._key("heard", "all"))):
+                raise CohortMismatch(
+                    f"what answers at {self.url} repeats an earlier start of the run, of which {self._names[0]} was no "
+                    "part; start all agents again, and look who else reaches cohort.store"
+                )
+            brought = self._read(brings)
         for name in self._names:
             self._store.set(self._key("knows", name), "1")
         if self._hosts:  # which may leave over what it has read, and take the store along
@@ -129,8 +146,15 @@ class Meeting:
         common = set.intersection(*(set(given["steps"]) for given in brought.values()))
         return max(common, default=None) if resume else None
 
+    def _read(self, keys: Mapping[str, str]) -> dict[str, Any]:
+        return {name: json.loads(self._store.get(key)) for name, key in keys.items()}
+
+    def _there(self, key: str) -> bool:
+        """Whether a launcher has put something under `key`; nothing counts as not there, and a forgery raises."""
+        return self._store.check([key]) and self._store.get(key) != b""
+
     def _key(self, what: str, name: str) -> str:
-        return f"launchers/{self.attempt}/{what}/{name}"
+        return f"{self.attempt}/{what}/{name}"
 
     def _wait(self, keys: Mapping[str, str], what: str, at_most: float = float("inf")) -> None:
         """Until the store has every agent's key, or another attempt, or `at_most` seconds. Says once for whom it waits.
@@ -138,7 +162,7 @@ class Meeting:
         It waits in Python, where Ctrl-C works.
         """
         started, said = time.monotonic(), False
-        while missing := [name for name, key in keys.items() if not self._store.check([key])]:
+        while missing := [name for name, key in keys.items() if not self._there(key)]:
             if self._outdated() or time.monotonic() - started > at_most:
                 return
             if not said and time.monotonic() - started > _PATIENCE_SECONDS:
@@ -148,7 +172,7 @@ class Meeting:
 
     def _outdated(self) -> bool:
         """Whether a host has begun an attempt after the one that was read."""
-        return self._store.check([_ATTEMPT]) and self._store.get(_ATTEMPT).decode() != self.attempt
+        return self._there(_ATTEMPT) and self._store.get(_ATTEMPT).decode() not in ("", self.attempt)
 
 
 @contextmanager
@@ -167,6 +191,20 @@ def meet(config: Config, names: Sequence[str], url: str, resume: bool) -> Iterat
         yield meeting
     finally:
         meeting.close()
+
+
+def _secret(config: Config, names: Sequence[str], url: str) -> bytes:
+    """What this cohort's messages are sealed with: the secret of its file, or one made up where all agents are here.
+
+    Launchers that meet on one machine need none; its users are trusted as far as the store's port goes.
+    """
+    if config.cohort.secret_file is not None:
+        return read_secret(config.cohort.secret_file)
+    if set(names) == set(config.agents):
+        return secrets.token_bytes(32)
+    if is_reached_from_elsewhere(url):
+        raise require_secret(url)
+    return b""
 
 
 def _require_equal(mine: Mapping[str, Any], theirs: Mapping[str, Any], me: str, other: str) -> None:

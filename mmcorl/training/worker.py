@@ -22,8 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--attempt", required=True)
     parser.add_argument("--resume-step", type=int)
     options = parser.parse_args(arguments)
-    end_with_launcher()
     try:
+        secret = end_with_launcher()
         config = load_config(options.config)
 
         from mmcorl.training.run import run_agent
@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.agent,
             store=options.store,
             attempt=options.attempt,
+            secret=secret,
             resume_step=options.resume_step,
         )
     except PeerLost as error:

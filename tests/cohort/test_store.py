@@ -4,7 +4,7 @@ from threading import Thread
 
 import pytest
 
-from mmcorl.cohort.store import open_store
+from mmcorl.cohort.store import is_reached_from_elsewhere, open_store
 from mmcorl.errors import MmcorlError
 
 
@@ -23,11 +23,28 @@ def test_a_loopback_store_is_not_offered_to_other_networks():
         socket.create_connection(("127.0.0.2", int(address.rpartition(":")[2])), timeout=5)
 
 
-def test_a_store_on_a_host_name_is_offered_on_every_interface():
-    served, address = open_store(f"tcp://{socket.gethostname()}:0", is_host=True)
+def test_an_address_that_is_not_this_machines_is_served_on_all_networks(caplog):
+    served, address = open_store("tcp://192.0.2.1:0", is_host=True)  # reserved for documentation
+    assert "is served on all networks: 192.0.2.1 is no address of this machine's" in caplog.text
     served.set("key", "value")
     guest, _ = open_store(f"tcp://127.0.0.1:{address.rpartition(':')[2]}", is_host=False)
     assert guest.get("key") == b"value"
+
+
+@pytest.mark.parametrize(
+    ("url", "reached"),
+    [
+        ("tcp://127.0.0.1:0", False),
+        ("tcp://[::1]:29500", False),
+        ("tcp://localhost:29500", False),
+        ("tcp://host1:29500", True),
+        ("tcp://0.0.0.0:29500", True),
+        ("file:///shared/store", False),
+        ("memory://name", False),
+    ],
+)
+def test_which_stores_other_machines_reach(url, reached):
+    assert is_reached_from_elsewhere(url) is reached
 
 
 def test_a_guest_waits_for_a_host_that_comes_later():

@@ -47,6 +47,10 @@ class RunFolder:
     def checkpoints(self, name: str) -> Path:
         return self.agent(name) / "checkpoints"
 
+    def phase(self, name: str) -> Path:
+        """What the agent is doing: a step's number and the name of a phase."""
+        return self.agent(name) / "phase"
+
     def metrics(self, name: str) -> Path:
         return self.agent(name) / "metrics.jsonl"
 

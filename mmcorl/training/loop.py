@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from mmcorl.rewards import RewardInputs, Rule
 from mmcorl.training import checkpoints, grpo
 from mmcorl.training.ahead import Ahead, write_ahead
 from mmcorl.training.learner import Learner, Observed
+from mmcorl.training.phases import Phases
 from mmcorl.training.step import Readings, Step
 from mmcorl.training.teacher import Teacher
 from mmcorl.training.turns import Turns
@@ -62,36 +62,37 @@ class Trainer:
     ahead: Ahead | None = None
     """Rollouts of the next step that are there already."""
     engine_checked: bool = False
+    tell: Callable[[int, str], None] = lambda number, phase: None
+    """Called with the step's number and the name of each phase that begins."""
 
     def step(self, number: int, stop: bool = False) -> Step:
         """Step `number`, counted from 1. With `stop`, tell the cohort that this is to be everybody's last step."""
-        config, world, name, clock = self.config, self.world, self.agent.name, Clock()
+        config, world, name, phases = self.config, self.world, self.agent.name, self.phases(number)
         problems = self.batch(number)
         checks = self.check_engine(number, problems)
 
         rollouts = self.sampled_ahead(number) or self.sample(self.agent, problems, number)
-        clock.lap("rollout")
 
+        phases.enter("grading")
         readings = self.read(rollouts)
         ballots = self.count(readings)
-        clock.lap("grading")
+        phases.enter("exchange")
         self.send_ballots(number, problems, ballots, stop)
-        clock.lap("exchange")
 
-        # While the peers finish: all that needs no reward.
+        phases.enter("signal")  # while the peers finish: all that needs no reward
         rollouts, readings = [self.learned(r) for r in rollouts], readings.first(config.rollouts.per_problem)
         teacher_votes = self.ask_teacher(problems, number)
         observed = self.observe(rollouts)
         statistics = self.means(observed)
-        clock.lap("signal")
+        phases.enter("rollout")
         self.sample_ahead(number)
-        clock.lap("rollout")
 
+        phases.enter("exchange")
         cohort, stop = self.receive_ballots()
         require_different(name, cohort, readings.surprises)
         votes, supervising = self.elect(cohort)
-        clock.lap("exchange")
 
+        phases.enter("update")
         rewards = self.rule(
             RewardInputs(
                 problems, readings.answers, votes[name], supervising, self.grader.same, self.grader.correct,
@@ -112,11 +113,16 @@ class Trainer:
                     updates_done=(number - 1) * config.loss.updates_per_rollout,
                     observed=observed,
                 )
-        clock.lap("update")
         return Step(
             number, problems, rollouts, readings.answers, readings.lengths, readings.finished, votes, supervising,
-            rewards, advantages, {**learning, **checks}, clock.seconds, stop, statistics, readings.nats,
+            rewards, advantages, {**learning, **checks}, phases.end(), stop, statistics, readings.nats,
         )  # fmt: skip
+
+    def phases(self, number: int) -> Phases:
+        """The phases of step `number`, which begin with its rollouts."""
+        phases = Phases(lambda phase: self.tell(number, phase))
+        phases.enter("rollout")
+        return phases
 
     def batch(self, number: int) -> list[Problem]:
         """The problems of a step: the same for every agent and rank. Where there are twins, each after its problem."""
@@ -311,7 +317,8 @@ class Trainer:
             noise_key=("check",),
         )
         tokens = [torch.tensor(c.token_ids) for c in rollout.completions]
-        return agent.policy.check_shared_prefix([TokenGroup(agent.encode(rollout.problem), tokens)])
+        with self.learner.whole():
+            return agent.policy.check_shared_prefix([TokenGroup(agent.encode(rollout.problem), tokens)])
 
     def check_engine(self, number: int, problems: Sequence[Problem]) -> dict[str, float]:
         """The metric `engine_gap`, where a second engine samples: at the first step of a start and when it is due."""
@@ -322,7 +329,8 @@ class Trainer:
             return {}
         limit = settings.vllm.gap_limit or (1e-3 if self.agent.policy.autocast is None else 1.0)
         self.engine_checked = True
-        return {"engine_gap": engine_gap(self.agent, problems, settings.max_tokens, limit)}
+        with self.learner.whole() if self.learner is not None else nullcontext():
+            return {"engine_gap": engine_gap(self.agent, problems, settings.max_tokens, limit)}
 
     def snapshot(self) -> Callable[[Path], None] | None:
         """Copy into host memory what a checkpoint holds; what is returned writes it into a folder, while steps go on.
@@ -331,12 +339,12 @@ class Trainer:
         this, and the first is given the copy.
         """
         ahead = self.ahead and (self.ahead.step, self.world.gather(self.ahead.completions()))
-        if not self.world.is_first:
-            return None
         weights, states = None, []
         if self.learner is not None:
-            weights = self.learner.agent.snapshot()
+            weights = self.learner.agent.snapshot(keep=self.world.is_first)
             states.append(self.learner.snapshot())
+        if not self.world.is_first:
+            return None
         if self.teacher is not None:
             states.append(self.teacher.snapshot())
         if ahead is not None:
@@ -351,17 +359,3 @@ class Trainer:
                 state(training)
 
         return write
-
-
-class Clock:
-    """Seconds of each phase."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.monotonic()
-
-    def lap(self, phase: str) -> None:
-        """Count the seconds since the last lap towards `phase`."""
-        now = time.monotonic()
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._last
-        self._last = now

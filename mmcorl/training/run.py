@@ -111,6 +111,8 @@ class _Run:
         self.saver = Saver(self.config.checkpoints.background)
         self.best_score = checkpoints.best_score(self.folder.agent(self.name)) if first else None
         self.stop = False
+        if first:
+            trainer.tell = self._tell
         signal.signal(signal.SIGTERM, self._request_stop)
 
     def train(self) -> None:
@@ -134,9 +136,15 @@ class _Run:
         self.saver.wait()
 
     def close(self) -> None:
+        if self.trainer.world.is_first:
+            self.folder.phase(self.name).unlink(missing_ok=True)
         self.saver.close()
         self.metrics.close()
         self.completions.close()
+
+    def _tell(self, number: int, phase: str) -> None:
+        """For who watches the run; nothing is read back from it."""
+        self.folder.phase(self.name).write_text(f"{number} {phase}", encoding="utf-8")
 
     def _record(self, step: Step) -> None:
         """The step's metrics, and every completion with what became of it."""
@@ -187,6 +195,7 @@ class _Run:
             or (number > 0 and self.trainer.learner is None)
         ):
             return None
+        self.trainer.tell(number, "evaluation")
         with self.trainer.turn():
             values = evaluate(
                 agent,

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from mmcorl.config import Config
 from mmcorl.training.folders import RunFolder
-from mmcorl.training.live import AgentProgress, LiveView, as_table
+from mmcorl.training.live import AgentProgress, LiveView, as_table, sparks
 from mmcorl.training.metrics import MetricsLog
 
 TRAIN = {
@@ -36,26 +36,61 @@ def shown(table, width=60):
     return output.getvalue()
 
 
-def test_the_table_has_a_column_an_agent_with_its_newest_numbers():
-    ann = AgentProgress()
+def cells_of(text):
+    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if "│" in line]
+
+
+def progressed():
+    ann = AgentProgress(phase="update")
     ann.add({"kind": "eval", "step": 0, "accuracy": 0.5}, now=0.0)
     for step, now in ((1, 10.0), (2, 11.0), (3, 14.0)):
-        ann.add({"kind": "train", "step": step, **TRAIN}, now)
-    text = shown(as_table("runs/x", {"ann": ann, "bob": AgentProgress()}, steps=33))
-    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if "│" in line]
-    assert rows == [
-        ["step", "3/33", "0/33"],
-        ["reward", "0.625", "-"],
-        ["agreement", "0.750", "-"],
-        ["vote share", "0.875", "-"],
-        ["length", "7.5", "-"],
-        ["abstained", "12.5%", "-"],
-        ["held-out accuracy", "50.0% at 0", "-"],
-        ["seconds rollout", "0.25", "-"],
-        ["seconds exchange", "0.01", "-"],
-        ["seconds update", "0.50", "-"],
-        ["time left", "1:00", "-"],
+        ann.add({"kind": "train", "step": step, **TRAIN, "agreement": 0.25 * step}, now)
+    return {"ann": ann, "bob": AgentProgress()}
+
+
+def test_the_table_has_a_row_an_agent_with_its_newest_numbers_and_their_course():
+    text = shown(as_table("runs/x", progressed(), steps=33, width=140), width=140)
+    assert cells_of(text) == [
+        ["ann", "3/33", "update", "▅ 50.0%", "▃▅▇ 0.75", "0.62", "0.88", "8", "12.5%", "2.00", "1:00"],
+        ["bob", "0/33", "starting", "-", "-", "-", "-", "-", "-", "-", "-"],
     ]
+    assert "held-out" in text and "agreement" in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_a_narrow_terminal_loses_whole_columns_and_breaks_no_line(width):
+    text = shown(as_table("runs/x", progressed(), steps=33, width=width), width=width)
+    assert [row[0] for row in cells_of(text)] == ["ann", "bob"]
+    assert "held-out" in text and "…" not in text
+    assert ("1:00" in text) == (width > 40)
+
+
+def test_the_last_alarm_of_each_agent_stays_under_the_table():
+    progress = progressed()
+    for step in (1, 2):
+        progress["ann"].add(
+            {"kind": "alarm", "step": step, "what": "few [answers]", "advice": "mend"}, now=0.0
+        )
+    text = shown(as_table("runs/x", progress, steps=33, width=100), width=100)
+    assert "alarm of ann at step 2: few [answers]; mend" in text and "step 1" not in text
+
+
+def test_sparks_show_the_whole_course_on_one_scale():
+    assert sparks([]).strip() == ""
+    assert sparks([0.0, 0.5, 1.0]).strip() == "▁▅█"
+    long = sparks([i / 1000 for i in range(1000)])
+    assert len(long) == 12 and list(long) == sorted(long) and long[0] == "▁" and long[-1] == "█"
+
+
+def test_the_phase_is_what_the_agent_wrote_last(tmp_path):
+    config = a_config(tmp_path)
+    output = io.StringIO()
+    console = Console(file=output, width=140, force_terminal=True)
+    with LiveView(config, ["bob"], console=console) as view:
+        RunFolder.of(config).phase("bob").parent.mkdir(parents=True)
+        RunFolder.of(config).phase("bob").write_text("7 exchange")
+        view.update()
+        assert "exchange" in output.getvalue()
 
 
 def test_without_a_terminal_evaluations_and_now_and_then_a_step_are_plain_lines(tmp_path):
@@ -107,4 +142,5 @@ def test_an_alarm_is_told_and_does_not_hide_the_step(tmp_path, terminal):
         log.write("alarm", 3, name="alike", what="all [agree]", advice="stop", collapse=False)
         view.update()
     assert "ann: alarm at step 3: all [agree]; stop" in output.getvalue()
-    assert "0.625" in output.getvalue().rpartition("alarm")[2 if terminal else 0]
+    before, _, after = output.getvalue().partition("ann: alarm at step 3")
+    assert ("0.62" in after) if terminal else ("0.625" in before)

@@ -35,7 +35,7 @@ from mmcorl.training.interaction.shared import (
     said_of,
     step_extras,
 )
-from mmcorl.training.loop import Clock
+from mmcorl.training.phases import Phases
 
 ROLES = ["solver", "evaluator", "scorer"]
 
@@ -62,7 +62,7 @@ class Comas(Interaction):
 
     def step(self, number: int, stop: bool = False) -> InteractionStep:
         """As `Trainer.step`."""
-        config, name, clock = self.config, self.agent.name, Clock()
+        config, name, phases = self.config, self.agent.name, self.phases(number)
         assert config.interaction is not None
         problems = self.batch(number)
         checks = self.check_engine(number, problems)
@@ -71,53 +71,53 @@ class Comas(Interaction):
         first = self.speak(
             number, "solver 1", self.to_solve(number, problems, rounds), config.rollouts.per_problem
         )
-        clock.lap("rollout")
+        phases.enter("exchange")
         readings = self.conclusions(first)
         cohort, stop = self.exchange_ballots(number, problems, self.count(readings), stop)
         require_different(name, cohort, readings.surprises)
         votes, supervising = self.elect(cohort)
-        clock.lap("exchange")
 
         for _ in range(config.interaction.comas.rounds):
-            rounds.append(self.round(number, problems, rounds, first, clock))
+            rounds.append(self.round(number, problems, rounds, first, phases))
 
+        phases.enter("grading")
         lessons = self.lessons(rounds)
         answers = {"solver 1": readings.answers}
         for lesson in lessons:
             role = lesson.phase.role
             if role.startswith("solver") and role not in answers:
                 answers[role] = self.conclusions(lesson.phase).answers
-        clock.lap("grading")
+        phases.enter("update")
         learning = self.learn_from(number, lessons)
-        clock.lap("update")
 
         said = said_of(problems, supervising, votes[name])
         solved = lessons[0]
         return InteractionStep(
             number, problems, self.as_of_the_problems(first), readings.answers, readings.lengths, readings.finished,
             votes, supervising, Rewards(solved.rewards.tolist(), [True] * len(problems)), solved.advantages,
-            {**learning, **checks}, clock.seconds, stop, nats=readings.nats,
+            {**learning, **checks}, phases.end(), stop, nats=readings.nats,
             extra={"label_free": True, **step_extras(lessons), **self.metrics(rounds, lessons)},
             records=[r for lesson in lessons for r in records_of(lesson, answers.get(lesson.phase.role), said)],
         )  # fmt: skip
 
     def round(
-        self, number: int, problems: Sequence[Problem], before: Sequence[Round], first: Phase, clock: Clock
+        self, number: int, problems: Sequence[Problem], before: Sequence[Round], first: Phase, timed: Phases
     ) -> Round:
         """Solve, evaluate, score. The solutions of round 1 are there already."""
         at, settings = len(before) + 1, self._settings
         solved = first
         if before:
+            timed.enter("rollout")
             solved = self.speak(
                 number,
                 f"solver {at}",
                 self.to_solve(number, problems, before),
                 self.config.rollouts.per_problem,
             )
-            clock.lap("rollout")
+        timed.enter("exchange")
         solutions = self.share_texts(number, f"solutions of round {at}", problems, solved.texts)
-        clock.lap("exchange")
 
+        timed.enter("rollout")
         nobody = [] if settings.self_evaluation else [list(range(len(self.names)))]
         evaluators = self.duties(number, at, "evaluator", problems, [[nobody] * self._runs] * len(problems))
         evaluated = self.speak(
@@ -128,12 +128,12 @@ class Comas(Interaction):
             ],
             samples=1,
         )  # fmt: skip
-        clock.lap("rollout")
+        timed.enter("exchange")
         evaluations = self.share_texts(
             number, f"evaluations of round {at}", problems, self.tabled(evaluated.texts)
         )
-        clock.lap("exchange")
 
+        timed.enter("rollout")
         taken = [
             [[*nobody, row] if nobody and len(self.names) > 2 else nobody for row in rows]
             for rows in evaluators
@@ -150,9 +150,8 @@ class Comas(Interaction):
             ],
             samples=1,
         )  # fmt: skip
-        clock.lap("rollout")
+        timed.enter("exchange")
         said = self.share_texts(number, f"scores of round {at}", problems, self.tabled(scored.texts))
-        clock.lap("exchange")
         scores = [
             [[roles.read_score(said[self.names[c]][i][k]) for c in row] for k, row in enumerate(rows)]
             for i, rows in enumerate(scorers)

@@ -35,7 +35,6 @@ from mmcorl.training.interaction.shared import (
     said_of,
     step_extras,
 )
-from mmcorl.training.loop import Clock
 
 _VERDICTS = {"1": 1.0, "0": 0.0, "": None}
 """What agents tell each other of an answer: its score, or that the problem has no label."""
@@ -64,45 +63,44 @@ class Maporl(Interaction):
 
     def step(self, number: int, stop: bool = False) -> InteractionStep:
         """As `Trainer.step`."""
-        name, runs, clock = self.agent.name, self.config.rollouts.per_problem, Clock()
+        name, runs, phases = self.agent.name, self.config.rollouts.per_problem, self.phases(number)
         problems = self.batch(number)
         checks = self.check_engine(number, problems)
         instruction = self.config.prompt.instruction
         write = partial(_answer_alone, instruction)
 
         phase = self.speak(number, "debater 1", [Ask(p, p.id, write) for p in problems], runs)
-        clock.lap("rollout")
+        phases.enter("exchange")
         readings = self.conclusions(phase)
         cohort, stop = self.exchange_ballots(number, problems, self.count(readings), stop)
         require_different(name, cohort, readings.surprises)
         votes, supervising = self.elect(cohort)
-        clock.lap("exchange")
 
         going, turns = [[True] * runs for _ in problems], []
         answers = readings.answers
         while True:
+            phases.enter("exchange")
             turns.append(self.told(number, len(turns) + 1, problems, going, phase, answers))
             going = self.still_going(number, problems, turns[-1])
-            clock.lap("exchange")
             if len(turns) == self._settings.turns or not any(map(any, going)):
                 break
+            phases.enter("rollout")
             phase = self.speak(
                 number, f"debater {len(turns) + 1}", self.to_debate(problems, turns[-1], going), samples=1
             )
-            clock.lap("rollout")
+            phases.enter("grading")
             answers = self.conclusions(phase).answers
-            clock.lap("grading")
 
+        phases.enter("update")
         lessons = self.lessons(turns)
         learning = self.learn_from(number, lessons)
-        clock.lap("update")
         said = said_of(problems, supervising, votes[name])
         alone = lessons[0]
         return InteractionStep(
             number, problems, self.as_of_the_problems(turns[0].phase), readings.answers, readings.lengths,
             readings.finished, votes, supervising,
             Rewards(alone.rewards.tolist(), alone.kept.all(dim=1).tolist()), alone.advantages,
-            {**learning, **checks}, clock.seconds, stop, nats=readings.nats,
+            {**learning, **checks}, phases.end(), stop, nats=readings.nats,
             extra={"label_free": False, **step_extras(lessons), **self.metrics(turns, lessons)},
             records=[r for x, t in zip(lessons, turns, strict=True) for r in records_of(x, t.answers, said)],
         )  # fmt: skip

@@ -18,8 +18,8 @@ from mmcorl.problems import Problem, RolloutGroup
 from mmcorl.training import grpo
 from mmcorl.training.interaction.quoting import Ask, Reader
 from mmcorl.training.loop import Trainer
-from mmcorl.training.step import Readings, Step
 from mmcorl.training.metrics import CompletionRecord
+from mmcorl.training.step import Readings, Step
 
 Table = list[list[str]]
 """A text for each problem (P) and each of the K runs of the interaction on it."""

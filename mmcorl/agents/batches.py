@@ -175,4 +175,20 @@ def _right_pad(rows: Sequence[Tensor], value: int = 0) -> Tensor:
 def _join_vision(prompts: Sequence[Prompt]) -> dict[str, Tensor]:
     """Image inputs of several prompts, in order; prompts without images add none."""
     names = {name: None for prompt in prompts for name in prompt.vision}
-    return {name: torch.cat([p.vision[name] for p in prompts if name in p.vision]) for name in names}
+    axes = prompts[0].vision_axes
+    return {
+        name: _join([p.vision[name] for p in prompts if name in p.vision], axes.get(name, 0))
+        for name in names
+    }
+
+
+def _join(tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Concatenated along `axis`; along the other axes all are filled up with zeros to the longest."""
+    longest = torch.tensor([tensor.shape for tensor in tensors]).amax(0).tolist()
+    filled = []
+    for tensor in tensors:
+        missing = [most - size for most, size in zip(longest, tensor.shape, strict=True)]
+        missing[axis] = 0
+        # `pad` counts from the last axis, and before and after.
+        filled.append(pad(tensor, [n for most in reversed(missing) for n in (0, most)]))
+    return torch.cat(filled, dim=axis)

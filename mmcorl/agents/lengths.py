@@ -64,6 +64,6 @@ class PromptLengths:
             *image_size(problem.images[place], name), caps.max_pixels, caps.min_pixels, caps.max_long_side
         )
         try:
-            return self.backbone.image_tokens(self.processor, width, height, caps)
+            return self.backbone.image_tokens(self.processor, width, height, caps, len(problem.images))
         except ValueError as error:
             raise MmcorlError(f"the processor cannot take {name}: {error}") from None

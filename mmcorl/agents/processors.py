@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from string import ascii_uppercase
 from typing import Any
 
@@ -27,7 +27,8 @@ class Prompt:
     """One problem as one model takes it. All tensors are unpadded and on the CPU.
 
     `text` and `images` are what a rollout server takes (one placeholder an image); `ids` (P,) has a placeholder for
-    every feature row. `tokens` holds further inputs of one value a token, `vision` those that hold images.
+    every feature row. `tokens` holds further inputs of one value a token, `vision` those that hold images, which are
+    joined with those of other prompts along `vision_axes` (0 where it names none).
     """
 
     problem_id: str
@@ -37,6 +38,7 @@ class Prompt:
     tokens: dict[str, Tensor]
     vision: dict[str, Tensor]
     positions: Tensor
+    vision_axes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def next_position(self) -> int:
@@ -120,6 +122,7 @@ class PromptBuilder:
             tokens={name: inputs[name] for name in self.backbone.token_inputs},
             vision=vision,
             positions=self.backbone.positions(self.model, inputs),
+            vision_axes=self.backbone.vision_axes,
         )
 
     def _process(self, text: str, images: Sequence[Image.Image]) -> dict[str, Tensor]:

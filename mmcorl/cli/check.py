@@ -26,13 +26,15 @@ def _check(model: str, attention: str) -> int:
     from rich.markup import escape
     from transformers.utils.logging import disable_progress_bar
 
+    from mmcorl.agents.agent import Agent
     from mmcorl.agents.contract import check
     from mmcorl.config import AgentConfig
 
     disable_progress_bar()
     console = Console()
     broken = 0
-    for outcome in check(AgentConfig.model_validate({"model": model, "attention": attention})):
+    agent = Agent.load("check", AgentConfig.model_validate({"model": model, "attention": attention}))
+    for outcome in check(agent):
         mark = "[green]holds [/]" if outcome.holds else "[red]broken[/]"
         detail = escape(outcome.detail)  # errors of models are full of brackets
         console.print(f"{mark}  {outcome.point}: [dim]{detail}[/]", highlight=False, soft_wrap=True)

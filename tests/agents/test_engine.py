@@ -7,6 +7,7 @@ import torch
 
 from mmcorl.agents import contract
 from mmcorl.agents.agent import noise_seed, stop_ids
+from mmcorl.agents.batches import TokenGroup
 from mmcorl.agents.engines.transformers import nucleus, sampling_noise
 from mmcorl.config import RolloutsConfig
 from mmcorl.errors import MmcorlError
@@ -39,7 +40,7 @@ def test_rows_that_stop_leave_the_others_unchanged(tiny_agent):
         groups = agent.rollout(problems, samples=8, max_tokens=24, noise_key=("s",))
         lengths = {len(c.token_ids) for g in groups for c in g.completions}
         token_groups = [
-            contract.TokenGroup(agent.encode(g.problem), [torch.tensor(c.token_ids) for c in g.completions])
+            TokenGroup(agent.encode(g.problem), [torch.tensor(c.token_ids) for c in g.completions])
             for g in groups
         ]
         policy = agent.policy.logprobs(token_groups)

@@ -9,11 +9,12 @@ from PIL import Image
 
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.lengths import PromptLengths
+from mmcorl.agents.tiny import FAMILIES
 from mmcorl.config import AgentConfig, ImagesConfig, PromptConfig, RolloutsConfig
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Problem
 
-VISUAL = ["qwen2_5_vl", "qwen3_vl", "internvl", "gemma3"]
+VISUAL = [name for name, family in FAMILIES.items() if family.processor]
 PROMPT = PromptConfig(system="Be brief.")
 CAPS = [
     ImagesConfig(min_pixels=784, max_pixels=100_000),

@@ -7,10 +7,12 @@ from PIL import Image
 
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.processors import PromptBuilder, question_text
+from mmcorl.agents.tiny import FAMILIES
 from mmcorl.config import AgentConfig, ImagesConfig, PromptConfig, RolloutsConfig
 from mmcorl.errors import MmcorlError, PromptTooLong
 from mmcorl.problems import Problem
 
+VISUAL = [name for name, family in FAMILIES.items() if family.processor]
 GREY = Image.new("RGB", (84, 84), (128, 128, 128))
 CHOICE = Problem("c", "Which is it?", (), ("a cat", "a dog"), "choice")
 
@@ -22,14 +24,15 @@ def test_options_stand_a_line_each_before_the_instruction():
     )
 
 
-@pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl", "internvl", "gemma3"])
+@pytest.mark.parametrize("family", VISUAL)
 def test_images_stand_where_their_markers_do(tiny_agent, family):
     agent = tiny_agent(family)
     text = agent.encode(Problem("p", "First <image> then <image> done", (GREY, GREY))).text
-    first, done = text.index("First"), text.index("done")
-    between = text[first:done]
-    assert "<image>" not in text
-    assert between.count(text[first + 6 : between.index("then") + first].strip()) == 2
+    placeholder, _ = agent.backbone.image_frame(agent.processor)
+    between = text[text.index("First") : text.index("done")]
+    assert between.count(placeholder) == text.count(placeholder) == 2
+    assert "<image>" not in text.replace(placeholder, "")
+    assert placeholder in between[: between.index("then")]
 
 
 def test_an_image_without_a_marker_comes_first(tiny_agent):

@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 from mmcorl.agents.backbones.base import Backbone
 from mmcorl.agents.backbones.gemma3 import Gemma3
+from mmcorl.agents.backbones.glm4v import Glm4V
 from mmcorl.agents.backbones.internvl import InternVL
+from mmcorl.agents.backbones.llava import Llava
+from mmcorl.agents.backbones.llava_next import LlavaNext
+from mmcorl.agents.backbones.llava_onevision import LlavaOneVision
+from mmcorl.agents.backbones.minicpmv4_6 import MiniCPMV4_6
+from mmcorl.agents.backbones.minicpmv4_7 import MiniCPMV4_7
 from mmcorl.agents.backbones.qwen2_5_vl import Qwen2_5_VL
 from mmcorl.agents.backbones.qwen3_vl import Qwen3_VL
+from mmcorl.agents.backbones.smolvlm import SmolVLM
 from mmcorl.agents.backbones.text import Text
 from mmcorl.errors import MmcorlError
 
@@ -21,6 +28,14 @@ BACKBONES: dict[str, type[Backbone]] = {
     "qwen3_vl": Qwen3_VL,
     "internvl": InternVL,
     "gemma3": Gemma3,
+    "llava": Llava,
+    "llava_next": LlavaNext,
+    "llava_onevision": LlavaOneVision,
+    "smolvlm": SmolVLM,
+    "idefics3": SmolVLM,
+    "glm4v": Glm4V,
+    "minicpmv4_6": MiniCPMV4_6,
+    "minicpmv4_7": MiniCPMV4_7,
 }
 
 

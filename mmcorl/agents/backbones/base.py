@@ -30,7 +30,9 @@ class Backbone:
     token_inputs: ClassVar[tuple[str, ...]] = ()
     """Inputs of the model with one value a token, beside the ids; 0 on every completion token."""
     vision_inputs: ClassVar[tuple[str, ...]] = ("pixel_values",)
-    """Inputs of the model that hold images; rows of several prompts are concatenated."""
+    """Inputs of the model that hold images; those of several prompts are joined, ..."""
+    vision_axes: ClassVar[Mapping[str, int]] = {}
+    """... along the first axis, or the one named here. Where other axes differ, zeros fill up to the longest."""
     vision_names: ClassVar[tuple[str, ...]] = ("vision_tower.",)
     """Parameters with one of these in their name belong to the vision part, ..."""
     projector_names: ClassVar[tuple[str, ...]] = ("multi_modal_projector.",)
@@ -64,8 +66,11 @@ class Backbone:
         """How many feature rows the vision part makes of these inputs: one for every image placeholder token."""
         raise NotImplementedError
 
-    def image_tokens(self, processor: Any, width: int, height: int, images: ImagesConfig) -> int:
-        """Placeholder tokens of one image of that size, which is within the caps already: without weights or pixels."""
+    def image_tokens(self, processor: Any, width: int, height: int, images: ImagesConfig, count: int) -> int:
+        """Tokens of one image of that size in a prompt of `count` images, without weights or pixels.
+
+        They take the place of the one placeholder in `image_frame`. The size is within the caps already.
+        """
         raise NotImplementedError
 
     def image_frame(self, processor: Any) -> tuple[str, str]:

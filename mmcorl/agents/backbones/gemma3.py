@@ -20,7 +20,7 @@ class Gemma3(Backbone):
     def feature_rows(self, vision: Mapping[str, Tensor]) -> int:
         return vision["pixel_values"].shape[0] * self.config.mm_tokens_per_image
 
-    def image_tokens(self, processor: Any, width: int, height: int, images: ImagesConfig) -> int:
+    def image_tokens(self, processor: Any, width: int, height: int, images: ImagesConfig, count: int) -> int:
         return processor.image_seq_length
 
     def image_frame(self, processor: Any) -> tuple[str, str]:

@@ -20,7 +20,7 @@ class InternVL(Backbone):
     def feature_rows(self, vision: Mapping[str, Tensor]) -> int:
         return vision["pixel_values"].shape[0] * self.config.image_seq_length
 
-    def image_tokens(self, processor: Any, width: int, height: int, images: ImagesConfig) -> int:
+    def image_tokens(self, processor: Any, width: int, height: int, images: ImagesConfig, count: int) -> int:
         """A fixed number for each tile, the thumbnail beside several tiles included."""
         options = self.processor_options(images)["images_kwargs"]
         tiles = processor.image_processor.get_number_of_image_patches(height, width, options)

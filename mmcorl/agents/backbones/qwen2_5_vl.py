@@ -31,7 +31,7 @@ class Qwen2_5_VL(Backbone):
         merged = self.config.vision_config.spatial_merge_size**2
         return int(vision["image_grid_thw"].prod(dim=-1).sum()) // merged
 
-    def image_tokens(self, processor: Any, width: int, height: int, images: ImagesConfig) -> int:
+    def image_tokens(self, processor: Any, width: int, height: int, images: ImagesConfig, count: int) -> int:
         """One for each merged patch, after the processor has rounded the sides to whole ones."""
         caps = {"min_pixels": images.min_pixels, "max_pixels": images.max_pixels}
         patches = processor.image_processor.get_number_of_image_patches(height, width, caps)

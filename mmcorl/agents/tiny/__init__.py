@@ -8,7 +8,8 @@ one exception to that rule, because a model cannot be *made* without naming its 
 what a family is like.
 """
 
-from mmcorl.agents.tiny.families import FAMILIES, TinySizes
+from mmcorl.agents.tiny.families import FAMILIES
 from mmcorl.agents.tiny.make import make_tiny
+from mmcorl.agents.tiny.recipe import TinySizes
 
 __all__ = ["FAMILIES", "TinySizes", "make_tiny"]

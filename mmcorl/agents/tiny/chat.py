@@ -41,6 +41,15 @@ class ChatFormat:
         )
 
 
+# Contents may be strings, or lists of parts.
+_PARTS = (
+    "{%- if message.content is string -%}{{- message.content -}}{%- else -%}"
+    "{%- for part in message.content -%}"
+    "{%- if part.type == 'image' -%}{{- 'IMAGE' -}}{%- else -%}{{- part.text -}}{%- endif -%}"
+    "{%- endfor -%}{%- endif -%}"
+)
+
+
 def _chatml(*, default_system: str | None, image: str | None) -> str:
     """A ChatML template. Without `image` contents are plain strings; with it they may also be lists of parts."""
     system = ""
@@ -50,14 +59,7 @@ def _chatml(*, default_system: str | None, image: str | None) -> str:
             "{{- '<|im_start|>system\\n" + default_system + "<|im_end|>\\n' -}}"
             "{%- endif -%}"
         )
-    content = "{{- message.content -}}"
-    if image is not None:
-        content = (
-            "{%- if message.content is string -%}{{- message.content -}}{%- else -%}"
-            "{%- for part in message.content -%}"
-            "{%- if part.type == 'image' -%}{{- '" + image + "' -}}{%- else -%}{{- part.text -}}{%- endif -%}"
-            "{%- endfor -%}{%- endif -%}"
-        )
+    content = "{{- message.content -}}" if image is None else _PARTS.replace("IMAGE", image)
     return (
         system + "{%- for message in messages -%}"
         "{{- '<|im_start|>' + message.role + '\\n' -}}" + content + "{{- '<|im_end|>\\n' -}}"
@@ -92,6 +94,31 @@ _GEMMA_TEMPLATE = (
     "{{- (system if loop.first else '') + written(message.content) + '<end_of_turn>\\n' -}}"
     "{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{- '<start_of_turn>model\\n' -}}{%- endif -%}"
+)
+
+# As Vicuna writes it; the system text stands before the first turn without a name.
+_VICUNA_TEMPLATE = (
+    "{%- for message in messages -%}"
+    "{%- if message.role == 'user' -%}{{- 'USER: ' -}}"
+    "{%- elif message.role == 'assistant' -%}{{- 'ASSISTANT: ' -}}{%- endif -%}"
+    + _PARTS.replace("IMAGE", "<image>\\n")
+    + "{{- '</s>' if message.role == 'assistant' else ' ' -}}"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{- 'ASSISTANT:' -}}{%- endif -%}"
+)
+_SMOLVLM_TEMPLATE = (
+    "{{- '<|im_start|>' -}}{%- for message in messages -%}"
+    "{{- message.role | capitalize + ': ' -}}"
+    + _PARTS.replace("IMAGE", "<image>")
+    + "{{- '<end_of_utterance>\\n' -}}{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{- 'Assistant:' -}}{%- endif -%}"
+)
+_GLM_TEMPLATE = (
+    "{{- '[gMASK]<sop>' -}}{%- for message in messages -%}"
+    "{{- '<|' + message.role + '|>\\n' -}}"
+    + _PARTS.replace("IMAGE", "<|begin_of_image|><|image|><|end_of_image|>")
+    + "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{- '<|assistant|>\\n' -}}{%- endif -%}"
 )
 
 _ASSISTANT = "You are a helpful assistant."
@@ -163,5 +190,72 @@ GEMMA3 = ChatFormat(
         "boi_token": "<start_of_image>",
         "eoi_token": "<end_of_image>",
         "image_token": "<image_soft_token>",
+    },
+)
+LLAVA = ChatFormat(
+    specials=("<unk>", "<s>", "</s>", "<pad>", "<image>"),
+    template=_VICUNA_TEMPLATE,
+    bos="<s>",
+    eos="</s>",
+    pad="<pad>",
+    stops=("</s>",),
+    specials_first=True,
+)
+LLAVA_ONEVISION = _qwen(_chatml(default_system=None, image="<image>\\n"), (*_QWEN_TEXT, "<image>", "<video>"))
+SMOLVLM = ChatFormat(
+    specials=(
+        "<|endoftext|>",
+        "<|im_start|>",
+        "<end_of_utterance>",
+        "<fake_token_around_image>",
+        "<global-img>",
+        "<image>",
+        *(f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)),
+    ),
+    template=_SMOLVLM_TEMPLATE,
+    bos="<|im_start|>",
+    eos="<end_of_utterance>",
+    pad="<|endoftext|>",
+    stops=("<end_of_utterance>",),
+)
+GLM4V = ChatFormat(
+    specials=(
+        "<|endoftext|>",
+        "[gMASK]",
+        "<sop>",
+        "<|system|>",
+        "<|user|>",
+        "<|assistant|>",
+        "<|observation|>",
+        "<|begin_of_image|>",
+        "<|end_of_image|>",
+        "<|begin_of_video|>",
+        "<|end_of_video|>",
+        "<|image|>",
+        "<|video|>",
+    ),
+    template=_GLM_TEMPLATE,
+    eos="<|endoftext|>",
+    pad="<|endoftext|>",
+    # An answer ends where the next turn begins.
+    stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
+)
+MINICPMV = _qwen(
+    _chatml(default_system=None, image="<|image_pad|>\\n"),
+    (
+        *_QWEN_TEXT,
+        "<|image_pad|>",
+        "<|video_pad|>",
+        *("<image>", "</image>", "<slice>", "</slice>", "<image_id>", "</image_id>"),
+    ),
+    roles={
+        "image_token": "<|image_pad|>",
+        "video_token": "<|video_pad|>",
+        "image_start_token": "<image>",
+        "image_end_token": "</image>",
+        "slice_start_token": "<slice>",
+        "slice_end_token": "</slice>",
+        "image_id_start_token": "<image_id>",
+        "image_id_end_token": "</image_id>",
     },
 )

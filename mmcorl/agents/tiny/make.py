@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from transformers import GenerationConfig
 
-from mmcorl.agents.tiny.families import FAMILIES, TinySizes
+from mmcorl.agents.tiny.families import FAMILIES
+from mmcorl.agents.tiny.recipe import TinySizes
 from mmcorl.errors import MmcorlError
 
 

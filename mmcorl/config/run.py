@@ -97,4 +97,8 @@ class LoggingConfig(Section):
     trackers: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ()
     """Experiment trackers that get the metrics beside the run's own JSONL."""
     completions: bool = True
-    """Write every completion with its answer, votes and reward to the run's folder."""
+    """Write every completion with its answer, votes and reward to the run's folder, as Parquet."""
+    completions_mib: float = Field(default=2048, gt=0)
+    """Most that the completions of an agent take, in MiB; those of the oldest steps make room for the newest."""
+    token_ids: bool = False
+    """Write the token ids of every completion too; not where agents read each other's texts."""

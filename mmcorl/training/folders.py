@@ -3,7 +3,7 @@
 RUN/config.yaml                                the resolved configuration
 RUN/logs/NAME.log, NAME.rank1.log              what each process printed
 RUN/agents/NAME/metrics.jsonl                  one line a step or evaluation
-RUN/agents/NAME/completions.jsonl              one line a completion
+RUN/agents/NAME/completions/step-000030.parquet  one row a completion
 RUN/agents/NAME/checkpoints/step-000030/       a `from_pretrained` folder, and `training/` to resume from
 RUN/agents/NAME/best/                          the best checkpoint, and best.json that says why
 """
@@ -55,4 +55,4 @@ class RunFolder:
         return self.agent(name) / "metrics.jsonl"
 
     def completions(self, name: str) -> Path:
-        return self.agent(name) / "completions.jsonl"
+        return self.agent(name) / "completions"

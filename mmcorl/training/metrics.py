@@ -1,9 +1,9 @@
-"""What a run writes down: JSON lines that survive a kill, and resume as if nothing had happened.
+"""What a run measures: JSON lines that survive a kill, and resume as if nothing had happened.
 
-Each agent has two files. `metrics.jsonl` has a line for every step (`"kind": "train"`), every evaluation
-(`"kind": "eval"`) and every alarm (`"kind": "alarm"`); `completions.jsonl` has a line for every completion. A line is written whole and at once. A step's
-lines are written before its checkpoint, so a run that resumes at step N finds every line up to N, drops the later
-ones, and ends with the file that an uninterrupted run writes (seconds apart).
+An agent's `metrics.jsonl` has a line for every step (`"kind": "train"`), every evaluation (`"kind": "eval"`) and every
+alarm (`"kind": "alarm"`). A line is written whole and at once. A step's lines are written before its checkpoint, so a
+run that resumes at step N finds every line up to N, drops the later ones, and ends with the file that an uninterrupted
+run writes (seconds apart).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,14 +28,17 @@ def read_metrics(path: Path, kind: Literal["train", "eval", "alarm"] | None = No
     return [line for line in read_lines(path) if kind is None or line["kind"] == kind]
 
 
-class StepLog:
-    """A JSONL file whose records have a `step`, open for appending.
+class MetricsLog:
+    """An agent's `metrics.jsonl`, open for appending, forwarded to experiment trackers where some are given.
 
     `resume_step` None starts an empty file. A number keeps the records up to that step and drops the later ones in
     one atomic replacement. `path` None writes nothing: the ranks of an agent other than its first.
     """
 
-    def __init__(self, path: Path | None, resume_step: int | None = None) -> None:
+    def __init__(
+        self, path: Path | None, resume_step: int | None = None, trackers: Sequence[GeneralTracker] = ()
+    ) -> None:
+        self._trackers = trackers
         self._lines: Lines | None = None
         if path is None:
             return
@@ -46,60 +48,22 @@ class StepLog:
             write_whole(path, b"".join(map(json_line, kept)).decode())
         self._lines = Lines(path)
 
-    def append(self, records: Iterable[Line]) -> None:
-        """Write these records in one go. Values that are no finite number become null. Raises MmcorlError on a full disk."""
-        if self._lines is not None:
-            self._lines.append(map(_finite, records))
-
-    def close(self) -> None:
-        if self._lines is not None:
-            self._lines.close()
-
-
-class MetricsLog(StepLog):
-    """An agent's `metrics.jsonl`, forwarded to experiment trackers where some are given."""
-
-    def __init__(
-        self, path: Path | None, resume_step: int | None = None, trackers: Sequence[GeneralTracker] = ()
-    ) -> None:
-        super().__init__(path, resume_step)
-        self._trackers = trackers
-
     def write(self, kind: Literal["train", "eval", "alarm"], step: int, **values: Any) -> None:
-        """Record the values of one step or one evaluation."""
-        record = {"kind": kind, "step": step, **values}
-        self.append([record])
+        """Record the values of one step or one evaluation; those that are no finite number become null.
+
+        Raises MmcorlError on a full disk.
+        """
+        if self._lines is not None:
+            self._lines.append([_finite({"kind": kind, "step": step, **values})])
         numbers = {f"{kind}/{key}": value for key, value in values.items() if isinstance(value, int | float)}
         for tracker in self._trackers:
             tracker.log(numbers, step=step)
 
     def close(self) -> None:
-        super().close()
+        if self._lines is not None:
+            self._lines.close()
         for tracker in self._trackers:
             tracker.finish()
-
-
-@dataclass(frozen=True)
-class CompletionRecord:
-    """One completion and what became of it. Votes and answers are canonical forms; None is an abstention."""
-
-    problem: str
-    text: str
-    answer: str | None
-    reward: float | None
-    vote: str | None
-    """What the supervisor elected."""
-    own_vote: str | None
-    """What the agent's own completions elected."""
-    advantage: float
-
-
-class CompletionsLog(StepLog):
-    """An agent's `completions.jsonl`."""
-
-    def write(self, step: int, records: Iterable[CompletionRecord]) -> None:
-        """Record all completions of one step."""
-        self.append({"step": step, **asdict(record)} for record in records)
 
 
 class Tail:

@@ -173,7 +173,7 @@ _RULES: Sequence[_Rule] = (
     _Rule("constant_answer", ("constant_answer",), "the cohort learns to say one thing; set cohort.threshold above 0 or choose agents that err differently", True, _constant_answer),
     _Rule("fewer_answers", ("distinct_labels", "vote_share"), "the cohort learns to say few things; set cohort.threshold above 0 or choose agents that err differently", True, _fewer_answers),
     _Rule("length_gone", ("length",), "lower optimizer.lr, or set loss.beta above 0 to keep near the start", False, _length_gone),
-    _Rule("at_odds", ("agreement",), "a weak supervisor, or prompts that do not match; look at completions.jsonl, or set cohort.threshold to 0.3 or more", False, _at_odds),
+    _Rule("at_odds", ("agreement",), "a weak supervisor, or prompts that do not match; look at the completions, or set cohort.threshold to 0.3 or more", False, _at_odds),
     _Rule("alike", ("agreement",), "the cohort has nothing more to teach itself; stop, or keep the best checkpoint so far", False, _alike),
     _Rule("off_policy", ("masked",), "sampler and policy disagree; check dtype and rollouts.engine, or set loss.sampler_correction", False, _off_policy),
 )  # fmt: skip

@@ -23,11 +23,12 @@ from mmcorl.graders import Answer, Grader
 from mmcorl.graders.code import limits_of
 from mmcorl.training import checkpoints, selection
 from mmcorl.training.building import load_trainer, twin_id
+from mmcorl.training.completions import CompletionRecord, CompletionsLog
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.heldout import evaluate
 from mmcorl.training.interaction import InteractionStep, interacting
 from mmcorl.training.loop import Trainer
-from mmcorl.training.metrics import CompletionRecord, CompletionsLog, Line, MetricsLog, read_metrics
+from mmcorl.training.metrics import Line, MetricsLog, read_metrics
 from mmcorl.training.model_card import model_card
 from mmcorl.training.monitors import Monitor
 from mmcorl.training.saving import Saver
@@ -104,7 +105,11 @@ class _Run:
         first = trainer.world.is_first
         trackers = open_trackers(self.config, self.name, self.folder.agent(self.name)) if first else []
         self.metrics = MetricsLog(self.folder.metrics(self.name) if first else None, resume_step, trackers)
-        self.completions = CompletionsLog(self.folder.completions(self.name) if first else None, resume_step)
+        self.completions = CompletionsLog(
+            self.folder.completions(self.name) if first else None,
+            resume_step,
+            self.config.logging.completions_mib,
+        )
         self.monitor = Monitor(self.config.monitors, alone=self.config.cohort.topology == "self")
         for line in self._steps_so_far():
             self.monitor.look(line["step"], line)
@@ -140,7 +145,6 @@ class _Run:
             self.folder.phase(self.name).unlink(missing_ok=True)
         self.saver.close()
         self.metrics.close()
-        self.completions.close()
 
     def _tell(self, number: int, phase: str) -> None:
         """For who watches the run; nothing is read back from it."""
@@ -167,22 +171,27 @@ class _Run:
         if isinstance(step, InteractionStep):
             self.completions.write(step.number, step.records)
             return
-        texts = self.trainer.world.gather([[c.text for c in group.completions] for group in step.rollouts])
+        gather = self.trainer.world.gather
+        texts = gather([[c.text for c in group.completions] for group in step.rollouts])
+        ids = None
+        if self.config.logging.token_ids:
+            ids = gather([[c.token_ids for c in group.completions] for group in step.rollouts])
         own_votes = step.votes[self.name]
         records = [
             CompletionRecord(
                 problem=problem.id,
                 text=text,
+                tokens=int(step.lengths[i, k]) or None,
+                finished=bool(step.finished[i, k]),
                 answer=answer and answer.value,
-                reward=reward if step.rewards.labelled[i] else None,
-                advantage=advantage,
+                reward=step.rewards.values[i][k] if step.rewards.labelled[i] else None,
+                advantage=float(step.advantages[i, k]),
                 vote=_value(step.supervising_votes[i]),
                 own_vote=_value(own_votes[i]),
+                token_ids=None if ids is None else tuple(ids[i][k]),
             )
             for i, problem in enumerate(step.problems)
-            for text, answer, reward, advantage in zip(
-                texts[i], step.answers[i], step.rewards.values[i], step.advantages[i].tolist(), strict=True
-            )
+            for k, (text, answer) in enumerate(zip(texts[i], step.answers[i], strict=True))
         ]
         self.completions.write(step.number, records)
 

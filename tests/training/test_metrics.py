@@ -6,8 +6,6 @@ import pytest
 from mmcorl.errors import MmcorlError
 from mmcorl.files import read_lines
 from mmcorl.training.metrics import (
-    CompletionRecord,
-    CompletionsLog,
     MetricsLog,
     Tail,
     read_metrics,
@@ -94,33 +92,6 @@ def test_numbers_go_to_the_trackers_under_their_kind(tmp_path):
     events.Reload()
     assert events.Tags()["scalars"] == ["train/reward"]
     assert [(event.step, event.value) for event in events.Scalars("train/reward")] == [(3, 0.5)]
-
-
-def a_completion(text):
-    return CompletionRecord(
-        problem="p1", text=text, answer="3", reward=1.0, vote="3", own_vote=None, advantage=0.5
-    )
-
-
-def test_completions_have_a_line_each_and_resume_by_step(tmp_path):
-    path = tmp_path / "completions.jsonl"
-    log = CompletionsLog(path)
-    for step in (1, 2, 3):
-        log.write(step, [a_completion("drei \u2028 Äpfel\n"), a_completion("")])
-    log.close()
-    CompletionsLog(path, resume_step=2).write(3, [a_completion("again")])
-    lines = read_lines(path)
-    assert [line["step"] for line in lines] == [1, 1, 2, 2, 3]
-    assert lines[0] == {
-        "step": 1,
-        "problem": "p1",
-        "text": "drei \u2028 Äpfel\n",
-        "answer": "3",
-        "reward": 1.0,
-        "vote": "3",
-        "own_vote": None,
-        "advantage": 0.5,
-    }
 
 
 def test_a_full_disk_is_one_clear_error(tmp_path):

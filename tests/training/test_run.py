@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+from mmcorl.training.completions import read_completions
+
 ROOT = Path(__file__).parents[2]
 
 SMALL = (
@@ -39,9 +41,13 @@ def train(run_dir, *overrides, **options):
     return Path(run_dir) / "pair"
 
 
-def lines(run, agent, file="metrics.jsonl"):
+def completions(run, agent):
+    return [row for _, rows in read_completions(run / "agents" / agent / "completions") for row in rows]
+
+
+def lines(run, agent):
     """The lines of a log without what differs from run to run: the seconds."""
-    found = [json.loads(line) for line in (run / "agents" / agent / file).read_text().splitlines()]
+    found = [json.loads(line) for line in (run / "agents" / agent / "metrics.jsonl").read_text().splitlines()]
     return [{k: v for k, v in line.items() if not k.startswith("seconds")} for line in found]
 
 
@@ -60,7 +66,7 @@ def test_a_run_leaves_what_it_promises(uninterrupted):
         kinds = [(line["kind"], line["step"]) for line in lines(uninterrupted, agent)]
         assert [step for kind, step in kinds if kind == "train"] == [1, 2, 3, 4, 5, 6]
         assert [step for kind, step in kinds if kind == "eval"] == [0, 3, 6]
-        assert len(lines(uninterrupted, agent, "completions.jsonl")) == 6 * 8 * 4
+        assert len(completions(uninterrupted, agent)) == 6 * 8 * 4
         assert (folder / "best" / "config.json").exists() and (folder / "best" / "best.json").exists()
         assert len(list((folder / "checkpoints").glob("step-*"))) >= 2
     assert (uninterrupted / "config.yaml").exists()
@@ -84,7 +90,7 @@ def test_a_killed_agent_ends_the_run_and_resuming_gives_the_uninterrupted_result
     train(tmp_path, "--resume")
     for agent in ("qwen", "internvl"):
         assert lines(run, agent) == lines(uninterrupted, agent)
-        assert lines(run, agent, "completions.jsonl") == lines(uninterrupted, agent, "completions.jsonl")
+        assert completions(run, agent) == completions(uninterrupted, agent)
         whole = weights(uninterrupted, agent)
         assert all((tensor == whole[key]).all() for key, tensor in weights(run, agent).items())
 
@@ -169,7 +175,7 @@ def test_an_endpoint_takes_part_as_an_agent(tmp_path):
         )  # fmt: skip
         run = train(tmp_path, *QUICK, *judge, "run.steps=1")
         server.shutdown()
-    records = lines(run, "qwen", "completions.jsonl")
+    records = completions(run, "qwen")
     assert {record["vote"] for record in records} == {"3"}
     assert all(record["reward"] == float(record["answer"] == "3") for record in records)
 

@@ -1,17 +1,16 @@
-"""One pass over an agent's `completions.jsonl`, however long: every vote, the spread of rewards, a few samples."""
+"""One pass over an agent's completions, however many: every vote, the spread of rewards, a few samples."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TypeVar
 
 from mmcorl.config import Config
-from mmcorl.files import stream_lines
+from mmcorl.training.completions import read_completions
 from mmcorl.training.metrics import Line
 
 T = TypeVar("T")
@@ -58,15 +57,15 @@ class Digest:
     samples: list[Group] = field(default_factory=list)
 
 
-def digest(path: Path, config: Config, steps: Collection[int], per_step: int) -> Digest:
-    """Read the file once, a step at a time. `per_step` problems of each of `steps` are kept, evenly over the step.
+def digest(folder: Path, config: Config, steps: Collection[int], per_step: int) -> Digest:
+    """Read the completions once, a step at a time. `per_step` problems of each of `steps` are kept, evenly over the step.
 
     They are chosen in the order of their ids: agents of one cohort answer the same problems, so the same ones are kept
-    of each. No file gives an empty digest. Raises MmcorlError for a damaged line.
+    of each. No folder gives an empty digest. Raises MmcorlError for a damaged file.
     """
     result = Digest()
     places = set(evenly(range(config.rollouts.problems_per_step), per_step))
-    for step, lines in groupby(stream_lines(path), key=itemgetter("step")):
+    for step, lines in read_completions(folder, texts_of=steps):
         groups = [list(group) for _, group in groupby(lines, key=_problem_and_role)]
         result.count += sum(map(len, groups))
         first_roles = {group[0]["problem"]: group[0] for group in reversed(groups)}

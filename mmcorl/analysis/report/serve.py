@@ -51,14 +51,18 @@ class LivePage:
             return self._html
 
     def version(self) -> str:
-        """The version that `html` would show: changes with every line that a run writes."""
+        """The version that `html` would show: changes with all that a run writes."""
         return self._version if time.monotonic() < self._not_before else self._files_version()
 
     def _files_version(self) -> str:
         states = [
             file.stat()
             for run in find_runs(self._paths)
-            for file in (run / "launches.jsonl", *sorted(run.glob("agents/*/*.jsonl")))
+            for file in (
+                run / "launches.jsonl",
+                *sorted(run.glob("agents/*/*.jsonl")),
+                *sorted(run.glob("agents/*/completions")),
+            )
             if file.exists()
         ]
         return "-".join(f"{state.st_size:x}.{state.st_mtime_ns:x}" for state in states)

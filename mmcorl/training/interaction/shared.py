@@ -16,20 +16,13 @@ from mmcorl.cohort.ballots import Vote
 from mmcorl.graders import Answer
 from mmcorl.problems import Problem, RolloutGroup
 from mmcorl.training import grpo
+from mmcorl.training.completions import CompletionRecord
 from mmcorl.training.interaction.quoting import Ask, Reader
 from mmcorl.training.loop import Trainer
-from mmcorl.training.metrics import CompletionRecord
 from mmcorl.training.step import Readings, Step
 
 Table = list[list[str]]
 """A text for each problem (P) and each of the K runs of the interaction on it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoleRecord(CompletionRecord):
-    """A completion with the role that it was written in, such as `solver 1`."""
-
-    role: str
 
 
 @dataclass(frozen=True)
@@ -38,8 +31,8 @@ class InteractionStep(Step):
 
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Metrics beside those of a `Step`, or instead of them."""
-    records: Sequence[RoleRecord] = ()
-    """Every completion of the step."""
+    records: Sequence[CompletionRecord] = ()
+    """Every completion of the step, with its role."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +205,7 @@ def records_of(
     lesson: Lesson,
     answers: Sequence[Sequence[Answer | None]] | None,
     votes: Mapping[str, tuple[str | None, str | None]],
-) -> list[RoleRecord]:
+) -> list[CompletionRecord]:
     """The completions of a lesson. `votes` has the supervising and the own vote of each problem that was voted on."""
     records = []
     for i, (ask, texts) in enumerate(zip(lesson.phase.asks, lesson.phase.texts, strict=True)):
@@ -220,9 +213,11 @@ def records_of(
         for k, text in enumerate(texts):
             answer = answers[i][k] if answers is not None else None
             records.append(
-                RoleRecord(
+                CompletionRecord(
                     problem=ask.id,
                     text=text,
+                    tokens=int(lesson.phase.lengths[i, k]) or None,
+                    finished=bool(lesson.phase.finished[i, k]),
                     answer=answer and answer.value,
                     reward=float(lesson.rewards[i, k]) if lesson.kept[i, k] else None,
                     advantage=float(lesson.advantages[i, k]),

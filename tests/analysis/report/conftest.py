@@ -12,8 +12,9 @@ import pytest
 
 from mmcorl.config import Config
 from mmcorl.config_loading import to_yaml
+from mmcorl.training.completions import CompletionRecord, CompletionsLog
 from mmcorl.training.folders import RunFolder
-from mmcorl.training.metrics import CompletionRecord, CompletionsLog, MetricsLog
+from mmcorl.training.metrics import MetricsLog
 
 PROBLEMS = [f"count-1-{place}" for place in range(4)]
 
@@ -73,12 +74,14 @@ def _write_run(
                     step,
                     [
                         CompletionRecord(
-                            problem,
-                            text.format(answer),
-                            answer,
-                            reward,
-                            other,
-                            own,
+                            problem=problem,
+                            text=text.format(answer),
+                            tokens=8,
+                            finished=True,
+                            answer=answer,
+                            reward=reward,
+                            vote=other,
+                            own_vote=own,
                             advantage=2 * reward - 0.5,
                         )
                         for problem in PROBLEMS
@@ -86,7 +89,7 @@ def _write_run(
                         for reward in [float(answer == other)]
                     ],
                 )
-        metrics.append({"kind": "alarm", **alarm} for alarm in alarms)
+        for alarm in alarms:
+            metrics.write("alarm", **alarm)
         metrics.close()
-        completions.close()
     return folder.path

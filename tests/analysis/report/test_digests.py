@@ -1,16 +1,16 @@
-import json
-
+import pyarrow.parquet as pq
 import pytest
 
 from mmcorl.analysis.report.digests import digest, evenly
 from mmcorl.analysis.report.runs import read_runs
 from mmcorl.errors import MmcorlError
-from mmcorl.files import read_lines
+from mmcorl.training.completions import CompletionRecord, CompletionsLog
 
 
-def rewrite(path, change):
-    lines = [change(line) for line in read_lines(path)]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+def rewrite(folder, step, change):
+    file = folder / f"step-{step:06d}.parquet"
+    rows = pq.read_table(file).drop_columns("step").to_pylist()
+    CompletionsLog(folder, 3).write(step, [CompletionRecord(**change(row)) for row in rows])
 
 
 def ann_of(path):
@@ -29,28 +29,23 @@ def test_samples_are_spread_over_a_step_and_everything_is_counted(make_run):
 
 def test_groups_without_a_label_have_no_spread(make_run):
     file, config = ann_of(make_run())
-    rewrite(file, lambda line: line | {"reward": None, "vote": None})
+    for step in (1, 2, 3):
+        rewrite(file, step, lambda line: line | {"reward": None, "vote": None})
     found = digest(file, config, steps={1}, per_step=1)
-    assert found.spread == []
+    assert found.count == 48 and found.spread == []
 
 
-def test_a_torn_last_step_is_read_as_far_as_it_goes(make_run):
-    file, config = ann_of(make_run())
+def test_damage_is_told(make_run):
+    folder, config = ann_of(make_run())
+    file = folder / "step-000002.parquet"
     file.write_bytes(file.read_bytes()[:-200])
-    found = digest(file, config, steps={3}, per_step=4)
-    assert 32 < found.count < 48
+    with pytest.raises(MmcorlError, match=r"step-000002\.parquet is damaged"):
+        digest(folder, config, steps=(), per_step=1)
 
 
-def test_damage_before_the_end_is_told(make_run):
-    file, config = ann_of(make_run())
-    file.write_text("not json\n" + file.read_text())
-    with pytest.raises(MmcorlError, match="line 1 is not JSON"):
-        digest(file, config, steps=(), per_step=1)
-
-
-def test_no_file_is_no_completions(make_run, tmp_path):
+def test_no_folder_is_no_completions(make_run, tmp_path):
     _, config = ann_of(make_run())
-    assert digest(tmp_path / "none.jsonl", config, steps={1}, per_step=1).count == 0
+    assert digest(tmp_path / "none", config, steps={1}, per_step=1).count == 0
 
 
 @pytest.mark.parametrize(
@@ -63,13 +58,13 @@ def test_evenly_keeps_the_first_and_the_last(length, count, chosen):
 
 def test_a_problem_is_kept_with_all_the_roles_it_was_answered_in(make_run):
     file, config = ann_of(make_run())
-    lines = read_lines(file)
+    rows = pq.read_table(file / "step-000001.parquet").drop_columns("step").to_pylist()
     told = [
-        line | {"role": role, "own_vote": vote}
+        CompletionRecord(**row | {"role": role, "own_vote": vote})
         for role, vote in (("solver", "3"), ("judge", "9"))
-        for line in lines[:16]
+        for row in rows
     ]
-    file.write_text("".join(json.dumps(line) + "\n" for line in told))
+    CompletionsLog(file).write(1, told)
     found = digest(file, config, steps={1}, per_step=1)
     assert [(group.problem, group.role) for group in found.samples] == [
         ("count-1-0", "solver"),

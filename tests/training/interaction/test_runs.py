@@ -9,6 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from mmcorl.training.completions import read_completions
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -32,8 +34,12 @@ def train(kind, folder, *overrides):
     return folder / kind / "agents"
 
 
-def lines(agent, file):
-    found = [json.loads(line) for line in (agent / file).read_text().splitlines()]
+def completions(agent):
+    return [row for _, rows in read_completions(agent / "completions") for row in rows]
+
+
+def lines(agent):
+    found = [json.loads(line) for line in (agent / "metrics.jsonl").read_text().splitlines()]
     return [{k: v for k, v in line.items() if not k.startswith("seconds")} for line in found]
 
 
@@ -44,10 +50,10 @@ def weights(agent, step):
 def test_comas_trains_and_says_who_did_what(tmp_path):
     agents = train("comas", tmp_path)
     for agent in agents.iterdir():
-        steps = lines(agent, "metrics.jsonl")
+        steps = lines(agent)
         assert [line["step"] for line in steps] == [1, 2]
         assert all(line["label_free"] is True and "reward_scorer" in line for line in steps)
-        roles = {line["role"] for line in lines(agent, "completions.jsonl")}
+        roles = {line["role"] for line in completions(agent)}
         assert roles == {f"{role} {at}" for role in ("solver", "evaluator", "scorer") for at in (1, 2)}
 
 
@@ -58,10 +64,10 @@ def uninterrupted(tmp_path_factory):
 
 def test_maporl_trains_and_says_that_it_reads_labels(uninterrupted):
     for agent in uninterrupted.iterdir():
-        steps = lines(agent, "metrics.jsonl")
+        steps = lines(agent)
         assert [line["step"] for line in steps] == [1, 2]
         assert all(line["label_free"] is False and line["grad_norm"] >= 0 for line in steps)
-        assert {line["role"] for line in lines(agent, "completions.jsonl")} == {"debater 1", "debater 2"}
+        assert {line["role"] for line in completions(agent)} == {"debater 1", "debater 2"}
 
 
 def test_a_resumed_run_is_the_uninterrupted_one(uninterrupted, tmp_path):
@@ -69,8 +75,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(uninterrupted, tmp_path):
     agents = train("maporl", tmp_path, "--resume")
     for agent in agents.iterdir():
         whole = uninterrupted / agent.name
-        for file in ("metrics.jsonl", "completions.jsonl"):
-            assert lines(agent, file) == lines(whole, file)
+        assert lines(agent) == lines(whole) and completions(agent) == completions(whole)
         resumed, other = weights(agent, 2), weights(whole, 2)
         assert all(torch.equal(resumed[key], other[key]) for key in other)
         start = weights(whole, 1)
@@ -82,7 +87,7 @@ def test_two_ranks_do_what_one_does(uninterrupted, tmp_path):
     agents = train("maporl", tmp_path, f"agents.{first}.ranks=2", "run.steps=1")
     for agent in agents.iterdir():
         whole = uninterrupted / agent.name
-        said = [line for line in lines(whole, "completions.jsonl") if line["step"] == 1]
-        assert lines(agent, "completions.jsonl") == said
+        said = [line for line in completions(whole) if line["step"] == 1]
+        assert completions(agent) == said
         one, two = weights(whole, 1), weights(agent, 1)
         assert all(torch.allclose(one[key], two[key], atol=1e-6) for key in one)

@@ -1,0 +1,1 @@
+"""What a run will hold in memory, worked out before anything of it is loaded."""

@@ -66,6 +66,8 @@ def require_model(model: str, setting: str) -> None:
 
 def looks_like_a_path(model: str) -> bool:
     """Whether a name that does not exist was meant as a path: no `owner/name`, or one whose owner is a folder here."""
+
+
 def _require_extras(config: Config, name: str) -> None:
     """Raise MmcorlError where a package that this agent's adapters, optimiser or sharding need is not installed."""
     agent = config.agents[name]
@@ -82,7 +84,6 @@ def _require_extras(config: Config, name: str) -> None:
             require_installed(package, setting, "lora")
     if agent.sharding.startswith("zero"):
         require_installed("deepspeed", f"agents.{name}.sharding={agent.sharding}", "scale")
-
 
     return (
         not _HUB_ID.fullmatch(model)

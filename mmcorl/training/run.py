@@ -103,7 +103,9 @@ class _Run:
         self.first_step = self.done + 1
         self.folder = RunFolder.of(self.config)
         first = trainer.world.is_first
-        trackers = open_trackers(self.config, self.name, self.folder.agent(self.name)) if first else []
+        trackers = (
+            open_trackers(self.config, self.name, self.folder.agent(self.name), resume_step) if first else []
+        )
         self.metrics = MetricsLog(self.folder.metrics(self.name) if first else None, resume_step, trackers)
         self.completions = CompletionsLog(
             self.folder.completions(self.name) if first else None,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from mmcorl.data.sources import declaration_of
+from mmcorl.training.completions import read_completions
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -69,7 +70,7 @@ def test_adding_a_reward(follow):
         folder = home / "runs" / "tiny" / "brief" / "agents" / agent
         steps = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         assert [line["step"] for line in steps if line["kind"] == "train"] == [1, 2]
-        completions = [json.loads(line) for line in (folder / "completions.jsonl").read_text().splitlines()]
+        completions = [row for _, rows in read_completions(folder / "completions") for row in rows]
         for line in completions:
             assert line["reward"] == 0 or (line["reward"] == 1) == (len(line["text"]) <= 24)
         rewards |= {line["reward"] for line in completions}

@@ -74,26 +74,6 @@ def test_a_new_log_starts_empty_and_a_rank_without_a_file_writes_nothing(tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["m.jsonl"]
 
 
-def test_numbers_go_to_the_trackers_under_their_kind(tmp_path):
-    from accelerate import PartialState
-    from accelerate.tracking import TensorBoardTracker
-
-    pytest.importorskip("tensorboard")
-    PartialState(cpu=True)
-    tracker = TensorBoardTracker("run-ann", str(tmp_path / "trackers"))
-    tracker.start()
-    log = MetricsLog(tmp_path / "m.jsonl", trackers=[tracker])
-    log.write("train", 3, reward=0.5, kl=None)
-    log.close()
-
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(tmp_path / "trackers" / "run-ann"))
-    events.Reload()
-    assert events.Tags()["scalars"] == ["train/reward"]
-    assert [(event.step, event.value) for event in events.Scalars("train/reward")] == [(3, 0.5)]
-
-
 def test_a_full_disk_is_one_clear_error(tmp_path):
     log = MetricsLog(tmp_path / "m.jsonl")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from mmcorl.training.completions import read_completions
 
@@ -57,7 +58,7 @@ def weights(run, agent, step=6):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    return train(tmp_path_factory.mktemp("whole"))
+    return train(tmp_path_factory.mktemp("whole"), "logging.trackers=[tensorboard]")
 
 
 def test_a_run_leaves_what_it_promises(uninterrupted):
@@ -194,3 +195,12 @@ def test_the_page_of_metrics_names_every_one(uninterrupted):
     for line in (uninterrupted / "agents" / "qwen" / "metrics.jsonl").read_text().splitlines():
         unnamed = [key for key in json.loads(line) if key not in ("kind", "step") and f"`{key}`" not in page]
         assert not unnamed
+
+
+def test_trackers_get_the_metrics_under_the_names_of_the_page(uninterrupted):
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    events = EventAccumulator(str(uninterrupted / "agents" / "qwen" / "pair-qwen"))
+    events.Reload()
+    tags = events.Tags()["scalars"]
+    assert {"train/agreement", "eval/accuracy"} <= set(tags)
+    assert not [tag for tag in tags if f"`{tag.partition('/')[2]}`" not in page]

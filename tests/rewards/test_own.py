@@ -1,11 +1,14 @@
+from pathlib import Path
+
 import pytest
 
 from mmcorl.config import RewardConfig
-from mmcorl.config_loading import validate
+from mmcorl.config_loading import load_config, validate
 from mmcorl.errors import MmcorlError
 from mmcorl.graders import Answer, Grader
 from mmcorl.problems import Problem
 from mmcorl.rewards import RewardInputs, rule_of
+from mmcorl.rewards.words import method_name, uses_labels, what_is_rewarded
 
 RULES = """
 from __future__ import annotations
@@ -93,3 +96,10 @@ def test_a_missing_file_is_named_with_the_place_that_was_looked_in(tmp_path, mon
 def test_a_name_that_is_neither_is_refused_by_the_configuration(rule):
     with pytest.raises(MmcorlError, match=r"rule: .* is no rule; the nearest is"):
         validate(RewardConfig, {"rule": rule}, "run.yaml")
+
+
+def test_reports_and_model_cards_call_it_by_what_was_set():
+    path = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
+    config = load_config(path, ["reward.rule=rules.py:brief"])
+    assert method_name(config) == "a reward of one's own" and not uses_labels(config)
+    assert what_is_rewarded(config) == "A completion is rewarded by rules.py:brief"

@@ -9,6 +9,7 @@ html_title = "mmcorl"
 html_static_path = ["theme"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_search_summary = False  # a page that is opened from disk may not fetch the others
 html_show_sphinx = False
 html_show_copyright = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,10 @@ class Policy:
         autocast: torch.dtype | None = None,
     ) -> None:
         self.model, self.backbone = model, backbone
+        self.forward: Callable[..., Any] = model
+        """What runs the model: itself, or what a library that spreads its weights over ranks puts around it."""
+        self.device = model.device
+        """Where the model computes, and where its log-probabilities come out."""
         self.temperature, self.autocast = temperature, autocast
         self.banned = torch.tensor(list(banned), dtype=torch.long, device=model.device)
         self.shared_prefix = shared_prefix
@@ -89,11 +93,6 @@ class Policy:
             )
         return gap
 
-    @property
-    def device(self) -> torch.device:
-        """Where the model is, and where its log-probabilities come out."""
-        return self.model.device
-
     def _tree(self, groups: Sequence[TokenGroup]) -> tuple[TreeBatch, dict[str, Any]]:
         batch = tree_batch(groups)
         return batch, {"attention_mask": self._tree_masks(batch), "position_ids": batch.positions}
@@ -124,7 +123,7 @@ class Policy:
     def _forward(self, batch: TreeBatch | PlainBatch, inputs: Mapping[str, Any]) -> Tensor:
         """What the model puts out for the last `logits_kept` places of each row."""
         with torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None):
-            return self.model(
+            return self.forward(
                 input_ids=batch.ids.to(self.device),
                 logits_to_keep=batch.logits_kept,
                 use_cache=False,

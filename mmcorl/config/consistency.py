@@ -33,6 +33,7 @@ def _agent_problems(config: Config) -> list[str]:
         problems += _endpoint_problems(config, name)
         problems += _server_problems(config, name)
         problems += _wording_problems(config, name)
+        problems += _sharding_problems(config, name)
     return problems
 
 
@@ -103,6 +104,40 @@ def _server_problems(config: Config, name: str) -> list[str]:
         problems.append(
             f"agents.{name}.server_devices names {len(agent.server_devices)} GPUs for "
             f"rollouts.vllm.tensor_parallel={split}; make them equal"
+        )
+    return problems
+
+
+def _sharding_problems(config: Config, name: str) -> list[str]:
+    """Whether an agent's weights can lie over its ranks as asked, and elsewhere than on its GPUs."""
+    agent, problems = config.agents[name], []
+    asked, offload = f"agents.{name}.sharding={agent.sharding}", set(agent.offload)
+    if agent.sharding == "none":
+        if offload:
+            problems.append(
+                f"agents.{name}.offload is for a sharded agent; set agents.{name}.sharding=fsdp2, or leave it empty"
+            )
+        return problems
+    if agent.frozen:
+        problems.append(f"{asked} is for an agent that learns; set agents.{name}.sharding=none")
+    if agent.sharding == "zero2" and "parameters" in offload:
+        problems.append(
+            f"{asked} keeps weights whole on every GPU; set agents.{name}.sharding=zero3, or take parameters out of "
+            f"agents.{name}.offload"
+        )
+    if agent.sharding == "fsdp2" and len(offload) == 1:
+        problems.append(
+            f"{asked} offloads weights and optimiser state together; set agents.{name}.offload=[optimizer,parameters]"
+        )
+    if agent.quantize is not None:
+        problems.append(
+            f"{asked} cannot divide weights in {agent.quantize}; set agents.{name}.sharding=none, as adapters need little "
+            f"memory for their training, or agents.{name}.quantize=null"
+        )
+    if config.optimizer.kind == "adamw_8bit":
+        problems.append(
+            f"optimizer.kind=adamw_8bit has a scale for every 256 numbers, which {asked} would cut; set "
+            f"optimizer.kind=adamw or agents.{name}.sharding=none"
         )
     return problems
 

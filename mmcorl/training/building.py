@@ -99,6 +99,8 @@ def load_trainer(
         total_updates=config.run.steps * config.loss.updates_per_rollout,
         batch_tokens=settings.batch_tokens,
         reference=reference,
+        sharding=settings.sharding,
+        offload=settings.offload,
     )
     if checkpoint is not None:
         learner.load(checkpoint / checkpoints.TRAINING)

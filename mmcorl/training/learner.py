@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from mmcorl.agents.adapters import BasePolicy
 from mmcorl.agents.agent import Agent
 from mmcorl.agents.batches import TokenGroup
 from mmcorl.agents.policy import Policy
-from mmcorl.config import LossConfig, OptimizerConfig
+from mmcorl.config import LossConfig, Offload, OptimizerConfig, Sharding
 from mmcorl.errors import MmcorlError
 from mmcorl.problems import Completion, Problem, RolloutGroup
 from mmcorl.training import grpo
-from mmcorl.training.optimizer_state import load_optimizer, snapshot_optimizer
-from mmcorl.training.optimizers import build_optimizer, set_learning_rates, share_of_peak
+from mmcorl.training.optimizers import set_learning_rates, share_of_peak
+from mmcorl.training.sharding import open_layout
 from mmcorl.training.world import World
 
 
@@ -56,30 +61,35 @@ class Learner:
         *,
         total_updates: int,
         batch_tokens: int,
-        reference: Policy | None = None,
+        reference: Policy | BasePolicy | None = None,
+        sharding: Sharding = "none",
+        offload: Collection[Offload] = (),
     ) -> None:
         self.agent, self.world, self.loss, self.reference = agent, world, loss, reference
         self.batch_tokens = batch_tokens
-        self.parameters = [p for p in agent.model.parameters() if p.requires_grad]
-        if not self.parameters:
+        if not any(parameter.requires_grad for parameter in agent.model.parameters()):
             raise MmcorlError(
                 f"agents.{agent.name}.freeze names every part of the model; nothing is left to train"
             )
-        trained = ((n, p) for n, p in agent.model.named_parameters() if p.requires_grad)
-        self.optimizer = build_optimizer(trained, agent.backbone.part_of, optimizer)
+        self.layout = open_layout(agent, world, optimizer, sharding, offload)
         self.settings, self.total_updates = optimizer, total_updates
+
+    def whole(self) -> AbstractContextManager[None]:
+        """Open it around forwards without gradient; all ranks open it together. See `Layout.whole`."""
+        return self.layout.whole()
 
     def observe(self, rollouts: Sequence[RolloutGroup], names: Collection[str]) -> Observed:
         """Statistics `names` and the `logprob` of every token of every completion, before anything is learned."""
         groups = [self._group(rollout.problem, rollout.completions) for rollout in rollouts]
         found = {name: [()] * len(groups) for name in ("logprob", *names)}
-        for places in packed(map(row_tokens, groups), self.batch_tokens):
-            lengths = [len(c) for i in places for c in groups[i].completions]
-            statistics = self.agent.policy.statistics([groups[i] for i in places], names)
-            for name, values in statistics.items():
-                rows = iter(values.split(lengths))
-                for i in places:
-                    found[name][i] = tuple(islice(rows, len(groups[i].completions)))
+        with self.whole():
+            for places in packed(map(row_tokens, groups), self.batch_tokens):
+                lengths = [len(c) for i in places for c in groups[i].completions]
+                statistics = self.agent.policy.statistics([groups[i] for i in places], names)
+                for name, values in statistics.items():
+                    rows = iter(values.split(lengths))
+                    for i in places:
+                        found[name][i] = tuple(islice(rows, len(groups[i].completions)))
         return found
 
     def learn(
@@ -101,68 +111,68 @@ class Learner:
         old = [None] * len(rollouts) if observed is None else observed["logprob"]
         live = [self._live(*row) for row in zip(rollouts, advantages, weights, old, strict=True)]
         shares = [[g for g in live[i * size : (i + 1) * size] if g is not None] for i in range(n_shares)]
+        batches = [self._batches(share) for share in shares]
         # With one share the policy that sampled is the one that learns; otherwise it is kept before it changes.
-        batches = [
-            [(b, self._before(b) if n_shares > 1 else None) for b in self._batches(share)] for share in shares
+        before: list[list[Tensor | None]] = [[None] * len(share) for share in batches]
+        if n_shares > 1:
+            with self.whole():
+                before = [[self._before(batch) for batch in share] for share in batches]
+        totals = [
+            self._update(list(zip(*share, strict=True)), updates_done + i)
+            for i, share in enumerate(zip(batches, before, strict=True))
         ]
-        totals = [self._update(batch, updates_done + i) for i, batch in enumerate(batches)]
         return {name: sum(total[name] for total in totals) / n_shares for name in totals[0]}
 
     def snapshot(self) -> Callable[[Path], None]:
         """Copy the optimiser's state into host memory; what is returned writes it into a checkpoint's folder."""
-        write = snapshot_optimizer(self.optimizer, dict(self.agent.model.named_parameters()))
+        write = self.layout.snapshot()
         return lambda folder: write(folder / "optimizer.safetensors")
 
     def load(self, folder: Path) -> None:
         """Take up the optimiser's state of a checkpoint."""
-        load_optimizer(
-            self.optimizer, dict(self.agent.model.named_parameters()), folder / "optimizer.safetensors"
-        )
+        self.layout.load(folder / "optimizer.safetensors")
 
     def _update(
         self, batches: Sequence[tuple[list[LiveGroup], Tensor | None]], update: int
     ) -> dict[str, float]:
-        """Gradients of every micro-batch, summed over ranks, clipped, and one step of AdamW."""
+        """Gradients of every micro-batch, summed over ranks, clipped, and one step of the optimiser."""
         share = share_of_peak(self.settings, update, self.total_updates)
-        set_learning_rates(self.optimizer, share)
-        self.optimizer.zero_grad()
+        set_learning_rates(self.layout.optimizer, share)
+        self.layout.zero_grad()
         sums = torch.zeros(len(_STATISTICS), device=self.world.device)
-        for groups, old in batches:
+        for left, (groups, old) in zip(range(len(batches))[::-1], batches, strict=True):
             loss, statistics = self._loss(groups, old)
-            loss.backward()
+            self.layout.backward(loss, last=left == 0)
             sums += statistics
-        for parameter in self.parameters:
-            if parameter.grad is None:  # frozen by chance: no live completion reached it on this rank
-                parameter.grad = torch.zeros_like(parameter)
-        self.world.sum([parameter.grad for parameter in self.parameters if parameter.grad is not None])
         self.world.sum([sums])
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.clip_norm)
-        if not torch.isfinite(norm):
+        norm = self.layout.step()
+        if not math.isfinite(norm):
             raise MmcorlError(
                 f"the gradient of agent {self.agent.name} is not finite; lower optimizer.lr, or set "
                 f"agents.{self.agent.name}.dtype=float32"
             )
-        self.optimizer.step()
         total = dict(zip(_STATISTICS, sums.tolist(), strict=True))
         tokens = max(total.pop("tokens"), 1.0)
         means = {name: total[name] / tokens for name in _STATISTICS[2:]}
-        return {"loss": total["loss"], **means, "grad_norm": float(norm), "lr": self.settings.lr * share}
+        return {"loss": total["loss"], **means, "grad_norm": norm, "lr": self.settings.lr * share}
 
     def _loss(self, groups: Sequence[LiveGroup], old: Tensor | None) -> tuple[Tensor, Tensor]:
         """This micro-batch's share of the loss, and sums over its tokens for the metrics."""
         completions = [c for g in groups for c in g.completions]
+        reference = None
+        if self.reference is not None:
+            with torch.no_grad():
+                reference = self._logprobs(self.reference, groups)
         logprobs = self._logprobs(self.agent.policy, groups)
         device = logprobs.device
-        mask = _pad([torch.ones(len(c.token_ids), dtype=torch.bool) for c in completions]).to(device)
+        weights = torch.cat([g.weights for g in groups])
+        counts = zip(weights.tolist(), completions, strict=True)
+        mask = _pad([torch.full((len(c.token_ids),), weight != 0) for weight, c in counts]).to(device)
         sampler = _pad([torch.tensor(c.logprobs) for c in completions]).to(device)
         old = logprobs.detach() if old is None else old
         correction = grpo.sampler_weights(
             old, sampler, mask, self.loss.sampler_correction, self.loss.sampler_cap
         )
-        reference = None
-        if self.reference is not None:
-            with torch.no_grad():
-                reference = self._logprobs(self.reference, groups)
         losses = grpo.token_losses(
             logprobs,
             old,
@@ -174,7 +184,7 @@ class Learner:
             reference_logprobs_it=reference,
             beta=self.loss.beta,
         )
-        loss = grpo.batch_loss(losses, mask, torch.cat([g.weights for g in groups]).to(device))
+        loss = grpo.batch_loss(losses, mask, weights.to(device))
         with torch.no_grad():
             ratio = (logprobs - old).exp()
             outside = (ratio < 1 - self.loss.clip_low) | (ratio > 1 + self.loss.clip_high)
@@ -204,9 +214,31 @@ class Learner:
     def _group(self, problem: Problem, completions: Sequence[Completion]) -> TokenGroup:
         return TokenGroup(self.agent.encode(problem), [torch.tensor(c.token_ids) for c in completions])
 
-    def _batches(self, groups: Sequence[LiveGroup]) -> Iterator[list[LiveGroup]]:
-        for places in packed([row_tokens(g.group) for g in groups], self.batch_tokens):
-            yield [groups[i] for i in places]
+    def _batches(self, groups: Sequence[LiveGroup]) -> list[list[LiveGroup]]:
+        """Micro-batches; where ranks meet inside them, as many on every rank, and each calls every part of the model."""
+        places = packed([row_tokens(g.group) for g in groups], self.batch_tokens)
+        batches = [[groups[i] for i in batch] for batch in places]
+        if not self.layout.lockstep:
+            return batches
+        missing = max(1, self.world.largest(len(batches))) - len(batches)
+        return [
+            [*batch, *([] if self._calls_all(batch) else [self._filler])]
+            for batch in [*batches, *([[]] * missing)]
+        ]
+
+    def _calls_all(self, groups: Sequence[LiveGroup]) -> bool:
+        sees_images = self.agent.backbone.sees_images
+        return any(group.group.prompt.vision for group in groups) if sees_images else bool(groups)
+
+    @cached_property
+    def _filler(self) -> LiveGroup:
+        """A group of weight zero, and with an image if the model sees any: its gradient is zero, and nothing counts it."""
+        blank = Image.new("RGB", (_FILLER_PIXELS, _FILLER_PIXELS))
+        problem = Problem("filler", "", (blank,) if self.agent.backbone.sees_images else ())
+        last = int(self.agent.encode(problem).ids[-1])
+        completions = (Completion("", (last,), (0.0,), True),)
+        nothing = torch.zeros(1)
+        return LiveGroup(self._group(problem, completions), completions, nothing, nothing, (nothing,))
 
     @torch.no_grad()
     def _before(self, groups: Sequence[LiveGroup]) -> Tensor:
@@ -216,11 +248,13 @@ class Learner:
             return _pad([row for rows in taken if rows is not None for row in rows])
         return self._logprobs(self.agent.policy, groups)
 
-    def _logprobs(self, policy: Policy, groups: Sequence[LiveGroup]) -> Tensor:
+    def _logprobs(self, policy: Policy | BasePolicy, groups: Sequence[LiveGroup]) -> Tensor:
         """Log-probabilities, a row for each completion, padded on the right."""
         lengths = [len(c) for g in groups for c in g.group.completions]
         return _pad(policy.logprobs([g.group for g in groups]).split(lengths))
 
+
+_FILLER_PIXELS = 56  # of a side: small to every family
 
 _STATISTICS = ("loss", "tokens", "ratio", "clipped", "sampler_weight", "masked", "kl")
 

@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from mmcorl.agents.agent import Agent
+from mmcorl.agents.whole import in_host_memory, whole
 from mmcorl.errors import MmcorlError
 
 _FILE = "teacher.safetensors"
@@ -31,15 +32,15 @@ class Teacher:
     """
 
     def __init__(self, agent: Agent, student: Agent, *, start: float, end: float, total_steps: int) -> None:
-        self.agent, self._rates = agent, (start, end, total_steps)
+        self.agent, self._student, self._rates = agent, student, (start, end, total_steps)
         agent.model.requires_grad_(False)
         own, students = dict(agent.model.named_parameters()), dict(student.model.named_parameters())
         assert own.keys() == students.keys()
         for name, weight in students.items():
             if not weight.requires_grad:
                 own[name].data = weight.data
-        self._pairs = {name: (own[name], weight) for name, weight in students.items() if weight.requires_grad}
-        assert all(weight.dtype == torch.float32 for weight, _ in self._pairs.values())
+        self._own = {name: own[name] for name, weight in students.items() if weight.requires_grad}
+        assert all(weight.dtype == torch.float32 for weight in self._own.values())
 
     @torch.no_grad()
     def follow(self, step: int) -> None:
@@ -49,15 +50,13 @@ class Teacher:
         """
         start, end, total_steps = self._rates
         rate = update_rate(step, total_steps, start, end)
-        for weight, student in self._pairs.values():
-            weight.lerp_(student, rate)
+        students = dict(self._student.model.named_parameters())
+        for name, weight in self._own.items():
+            weight.lerp_(whole(students[name]), rate)
 
     def snapshot(self) -> Callable[[Path], None]:
         """Copy the weights that are not the student's into host memory; what is returned writes them into a folder."""
-        tensors = {
-            name: weight.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
-            for name, (weight, _) in self._pairs.items()
-        }
+        tensors = {name: in_host_memory(weight) for name, weight in self._own.items()}
         return lambda folder: save_file(tensors, folder / _FILE)
 
     def load(self, folder: Path) -> None:
@@ -72,11 +71,11 @@ class Teacher:
             raise MmcorlError(
                 f"{path} cannot be read ({error}); remove its checkpoint to resume from the one before"
             ) from None
-        if odd := sorted(tensors.keys() ^ self._pairs.keys()):
+        if odd := sorted(tensors.keys() ^ self._own.keys()):
             raise MmcorlError(
                 f"{path} holds other weights than the teacher has (for instance {', '.join(odd[:3])}); resume with "
                 "the same model and `freeze` as the run was started with"
             )
         with torch.no_grad():
             for name, tensor in tensors.items():
-                self._pairs[name][0].copy_(tensor)
+                self._own[name].copy_(tensor)

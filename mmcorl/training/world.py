@@ -55,6 +55,19 @@ class World:
                 assert work is not None
                 work.wait()
 
+    def largest(self, number: int) -> int:
+        """The largest of the ranks' numbers."""
+        found = torch.tensor([number], device=self.device)
+        if self.size > 1:
+            dist.all_reduce(found, dist.ReduceOp.MAX)
+        return int(found)
+
+    def connect(self) -> None:
+        """Open a process group also for a rank that is alone; a library that spreads weights over ranks wants one."""
+        if not dist.is_initialized():
+            backend = "nccl" if self.device.type == "cuda" else "gloo"
+            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+
     def close(self) -> None:
         """Let go of the other ranks."""
         self._state.destroy_process_group()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,8 @@ class TransformersEngine:
         self.stop_ids = torch.tensor(list(stop_ids), device=model.device)
         self.banned = torch.tensor(list(banned), dtype=torch.long, device=model.device)
         self.batch_tokens, self.autocast = batch_tokens, autocast
+        self.whole: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Open while sampling: where weights lie over ranks it makes them whole."""
         # transformers 5.24 renamed the argument.
         self.cache_name = (
             "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
@@ -44,7 +46,8 @@ class TransformersEngine:
         training = self.model.training
         self.model.eval()
         try:
-            yield
+            with self.whole():
+                yield
         finally:
             self.model.train(training)
 

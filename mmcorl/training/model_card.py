@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -12,12 +12,23 @@ from mmcorl.config_loading import to_yaml
 from mmcorl.rewards.words import method_name, method_setting, uses_labels, what_is_rewarded
 
 
-def model_card(config: Config, name: str, best: Mapping[str, Any] | None) -> str:
-    """The card of agent `name`, in Markdown with the hub's YAML header. `best` is what `best.json` says."""
+def model_card(
+    config: Config,
+    name: str,
+    best: Mapping[str, Any] | None,
+    *,
+    merged: bool = False,
+    evaluation: Sequence[str] = (),
+) -> str:
+    """The card of agent `name`, in Markdown with the hub's YAML header.
+
+    `best` is what `best.json` says, `merged` whether adapters were added to the model's own weights, and `evaluation`
+    tables of results.
+    """
     agent = config.agents[name]
     key, method = method_setting(config)
     header = {
-        "library_name": "transformers" if agent.lora is None else "peft",
+        "library_name": "transformers" if agent.lora is None or merged else "peft",
         "base_model": agent.model,
         "tags": ["mmcorl", method],
     }
@@ -37,6 +48,7 @@ def model_card(config: Config, name: str, best: Mapping[str, Any] | None) -> str
         facts.append(
             f"- Adapters: LoRA of rank {agent.lora.rank} and alpha {agent.lora.alpha:g} on {', '.join(agent.lora.parts)}"
             + held
+            + (", here added to the model's weights" if merged else "")
         )
     if best is not None:
         facts.append(
@@ -45,6 +57,7 @@ def model_card(config: Config, name: str, best: Mapping[str, Any] | None) -> str
     return (
         f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n\n# {config.run.name}: {name}\n\n"
         + "\n".join(facts)
+        + ("\n\n## Evaluation\n\n" + "\n".join(evaluation).rstrip("\n") if evaluation else "")
         + "\n\n## Configuration\n\n```yaml\n"
         + to_yaml(config)
         + "```\n"

@@ -106,10 +106,12 @@ def read_shape(model: str) -> ModelShape:
     backbone = backbone_for(config)
     with torch.device("meta"):
         built = backbone.auto_model.from_config(config, dtype=torch.float32)
-    return _measure(built, backbone, config)
+    return shape_of(built, backbone)
 
 
-def _measure(model: PreTrainedModel, backbone: Backbone, config: PreTrainedConfig) -> ModelShape:
+def shape_of(model: PreTrainedModel, backbone: Backbone) -> ModelShape:
+    """The shape of a model that is built already, with memory for its weights or without."""
+    config = backbone.config
     parameters: dict[Part, int] = {"vision": 0, "projector": 0, "text": 0}
     for name, parameter in model.named_parameters():
         parameters[backbone.part_of(name)] += parameter.numel()

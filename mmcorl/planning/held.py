@@ -46,12 +46,12 @@ def trained(agent: AgentConfig, shape: ModelShape) -> int:
 
 
 def own_weights(agent: AgentConfig, shape: ModelShape) -> int:
-    """Bytes: float32, or with adapters the model's own in `dtype`, its matrices perhaps quantised, and the adapters in
-    float32. Four bits a number come with a scale for every 64, itself stored in 8 bits (Dettmers et al. 2023, 0.127
+    """Bytes: float32, or with adapters the model's own in `dtype`, the text part's matrices perhaps quantised, and the
+    adapters in float32. Four bits a number come with a scale for every 64, itself stored in 8 bits (Dettmers et al. 2023, 0.127
     bits a number)."""
     if agent.lora is None:
         return shape.total * FLOAT32
-    matrices = sum(m.inputs * m.outputs for m in shape.matrices)
+    matrices = sum(m.inputs * m.outputs for m in shape.matrices if m.part == "text")
     bits = {None: 8 * width_of(agent), "8bit": 8, "4bit": 4.127}[agent.quantize]
     rest = (shape.total - matrices) * width_of(agent)
     return round(matrices * bits / 8) + rest + _adapters(agent, shape) * FLOAT32

@@ -15,7 +15,6 @@ from mmcorl.planning.memory import FLOAT32
 from mmcorl.planning.shapes import ModelShape, Tower
 
 _CAST = 2
-_GATHERED = ("zero3", "fsdp2")
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,8 @@ def _trains_head(agent: AgentConfig) -> bool:
 
 
 def _cast_weights(agent: AgentConfig, shape: ModelShape) -> int:
-    """Autocast keeps the copy of a weight that is trained; weights that are held or gathered in bfloat16 need none."""
-    if agent.dtype != "bfloat16" or agent.lora is not None or agent.frozen or agent.sharding in _GATHERED:
+    """Autocast keeps the copy of a weight that is trained, also of one that ZeRO has taken apart again since; weights
+    that are held or gathered in bfloat16 need none."""
+    if agent.dtype != "bfloat16" or agent.lora is not None or agent.frozen or agent.sharding == "fsdp2":
         return 0
     return sum(_CAST * count for part, count in shape.linear.items() if part not in agent.freeze)

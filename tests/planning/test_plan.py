@@ -63,6 +63,24 @@ def test_adapters_need_no_second_copy_and_little_state(shape):
     assert items["weights"].sampling == shape.total * 2 + plan.trained * 4
 
 
+def test_four_bits_hold_the_matrices_of_the_text_part(shape):
+    _, items = planned(shape, "agents.qwen.lora={rank: 8}", "agents.qwen.sharding=none")
+    _, fewer = planned(
+        shape, "agents.qwen.lora={rank: 8}", "agents.qwen.sharding=none", "agents.qwen.quantize=4bit"
+    )
+    matrices = 28 * shape.text.linear
+    saved = items["weights"].sampling - fewer["weights"].sampling
+    assert saved == pytest.approx(matrices * (2 - 4.127 / 8), rel=1e-6)
+
+
+def test_zero_holds_its_part_of_the_weights_twice(shape):
+    _, items = planned(shape, "agents.qwen.sharding=zero3")
+    assert items["weights"].sampling == 2 * (shape.total * 4 // 4)
+    assert items["optimiser state"].forward == shape.total * 8 // 4
+    _, items = planned(shape, "agents.qwen.sharding=zero2")
+    assert items["weights"].sampling == shape.total * 4 + shape.total * 4 // 4
+
+
 def test_a_reference_and_a_teacher_are_second_copies(shape):
     _, items = planned(shape, "loss.beta=0.1")
     assert items["second copy of the weights"].sampling == shape.total * 4

@@ -173,3 +173,14 @@ def test_a_judge_and_twins_may_be_set():
     judge = {"model": "m", "frozen": True, "endpoint": "https://host/v1", "api_key_env": "K"}
     assert config(agents={**TWO, "judge": judge}).agents["judge"].frozen
     assert config(data={"train": {"path": "p"}, "twin": "t"}, reward={"rule": "twin_vote"}).data.twin == "t"
+
+
+def test_vllm_applies_adapters_of_the_text_part_itself():
+    def agents(*parts: str) -> dict[str, Any]:
+        return {"a": {"model": "m", "lora": {"parts": parts}}, "b": {"model": "m"}}
+
+    apart = {"engine": "vllm", "vllm": {"adapters": "apart"}}
+    assert config(agents=agents("text"), rollouts=apart)
+    assert config(agents=agents("text", "vision"), rollouts={"engine": "vllm"})
+    message = complaint(agents=agents("text", "vision"), rollouts=apart)
+    assert "agents.a.lora.parts names vision too; set rollouts.vllm.adapters=merged" in message

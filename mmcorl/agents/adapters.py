@@ -76,7 +76,7 @@ def load_adapters(agent: str, model: PreTrainedModel, folder: Path) -> None:
             f"{odd[0].removeprefix(_SAVED_PREFIX)}); set its targets and parts as they were"
         )
     config: Any = model.peft_config
-    ours, theirs = config[_NAME], json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    ours, theirs = config[_NAME], _settings(folder)
     if (ours.r, ours.lora_alpha) != (theirs["r"], theirs["lora_alpha"]):
         raise MmcorlError(
             f"{folder} holds adapters of rank {theirs['r']} and alpha {theirs['lora_alpha']:g}; set "
@@ -94,6 +94,7 @@ def merge_adapters(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     """
     peft: Any = require_extra("peft", f"adapters ({folder})", "lora")
     saved = _read(folder)
+    _settings(folder)
     peft.inject_adapter_in_model(peft.LoraConfig.from_pretrained(folder, inference_mode=False), model, _NAME)
     own = {_saved_name(name): weight for name, weight in _adapter_weights(model).items()}
     if saved.keys() != own.keys() or any(saved[name].shape != weight.shape for name, weight in own.items()):
@@ -126,21 +127,12 @@ def merged_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
     A weight that two names share comes under both. The model is left as it is. Where weights lie over ranks, all ranks
     call this.
     """
-    layers = dict(_adapted_layers(model))
-    kept = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    kept |= {name for name, _ in model.named_buffers(remove_duplicate=False)}
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        if name not in kept or ".lora_" in name:  # bitsandbytes keeps scales beside its weights
-            continue
-        owner, _, leaf = name.rpartition(".")
-        plain = owner.removesuffix(".base_layer")
-        if leaf == "weight" and plain in layers:
-            tensor = _merged_weight(layers[plain])
-        elif leaf == "weight" and is_quantized(module := model.get_submodule(owner)):
-            tensor = whole_weight(module)
-        else:
-            tensor = whole(tensor)
-        yield f"{plain}.{leaf}" if plain else leaf, tensor
+    return _plain_weights(model, _merged_weight)
+
+
+def base_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
+    """As `merged_weights`, without the adapters; weights in 4 or 8 bits come as the numbers that these stand for."""
+    return _plain_weights(model, lambda layer: whole_weight(layer.get_base_layer()))
 
 
 def merge(model: PreTrainedModel) -> PreTrainedModel:
@@ -219,6 +211,27 @@ def _layers(
     return [name for name in linear if name.rpartition(".")[2] in lora.targets]
 
 
+def _plain_weights(
+    model: PreTrainedModel, weight_of: Callable[[Any], Tensor]
+) -> Iterator[tuple[str, Tensor]]:
+    """By the names of a plain model, with `weight_of` each layer that has an adapter."""
+    layers = dict(_adapted_layers(model))
+    kept = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    kept |= {name for name, _ in model.named_buffers(remove_duplicate=False)}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if name not in kept or ".lora_" in name:  # bitsandbytes keeps scales beside its weights
+            continue
+        owner, _, leaf = name.rpartition(".")
+        plain = owner.removesuffix(".base_layer")
+        if leaf == "weight" and plain in layers:
+            tensor = weight_of(layers[plain])
+        elif leaf == "weight" and is_quantized(module := model.get_submodule(owner)):
+            tensor = whole_weight(module)
+        else:
+            tensor = whole(tensor)
+        yield f"{plain}.{leaf}" if plain else leaf, tensor
+
+
 def _adapted_layers(model: PreTrainedModel) -> Iterator[tuple[str, Any]]:
     from peft.tuners.lora import LoraLayer
 
@@ -238,6 +251,18 @@ def _merged_weight(layer: Any) -> Tensor:
 
 def _saved_name(name: str) -> str:
     return _SAVED_PREFIX + name.replace(f".{_NAME}.", ".")
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """What a folder says of its adapters. Raises MmcorlError for kinds other than plain LoRA, which would be misread."""
+    settings = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    odd = [key for key in ("use_dora", "use_rslora", "modules_to_save") if settings.get(key)]
+    if settings.get("peft_type") != "LORA" or odd:
+        raise MmcorlError(
+            f"{folder} holds adapters of another kind than plain LoRA ({', '.join(odd) or settings.get('peft_type')}); "
+            "merge them into their model with peft, and give that"
+        )
+    return settings
 
 
 def _read(folder: Path) -> dict[str, Tensor]:

@@ -117,6 +117,9 @@ class VLLMConfig(Section):
     gap_limit: float | None = Field(default=None, gt=0)
     """Largest difference in nats, on any token of that check, with which a run goes on; null is 0.001 in float32 and 1
     in bfloat16, where the two round differently."""
+    adapters: Literal["merged", "apart"] = "merged"
+    """How vLLM gets what an agent with `lora` has learnt: added to the model's weights, all of which are handed over
+    (merged), or as adapters beside the model (apart), which takes adapters of the text part only."""
     sync_dir: Path | None = None
     """Folder through which a server gets new weights, seen under this path by both; null makes one on this machine."""
 

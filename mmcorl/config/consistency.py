@@ -32,6 +32,7 @@ def _agent_problems(config: Config) -> list[str]:
         problems += _share_problems(config, name)
         problems += _endpoint_problems(config, name)
         problems += _server_problems(config, name)
+        problems += _adapter_problems(config, name)
         problems += _wording_problems(config, name)
         problems += _sharding_problems(config, name)
     return problems
@@ -146,6 +147,19 @@ def _wording_problems(config: Config, name: str) -> list[str]:
     if config.agents[name].wording == "twin" and config.reward.rule == "twin_vote":
         return [
             f"reward.rule=twin_vote asks every problem in both wordings; leave agents.{name}.wording=original"
+def _adapter_problems(config: Config, name: str) -> list[str]:
+    """Whether vLLM can apply an agent's adapters itself."""
+    agent, rollouts = config.agents[name], config.rollouts
+    if agent.lora is None or rollouts.engine != "vllm" or rollouts.vllm.adapters == "merged":
+        return []
+    if others := [part for part in agent.lora.parts if part != "text"]:
+        return [
+            f"rollouts.vllm.adapters=apart is for adapters of the text part, and agents.{name}.lora.parts names "
+            f"{', '.join(others)} too; set rollouts.vllm.adapters=merged"
+        ]
+    return []
+
+
         ]
     return []
 

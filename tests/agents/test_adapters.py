@@ -249,6 +249,12 @@ def test_adapters_of_other_settings_are_refused_by_name(tiny_folder, tmp_path):
     with pytest.raises(MmcorlError, match=r"of other layers than agents\.ann\.lora asks for"):
         load(folder, lora={"rank": 2, "alpha": 4, "targets": ["q_proj"]})
     agent = load(tiny_folder("qwen3"), lora={"rank": 2, "alpha": 4})
+    plain = (folder / "adapter_config.json").read_text()
+    for key, value in (("use_dora", True), ("peft_type", "LOHA")):
+        (folder / "adapter_config.json").write_text(json.dumps(json.loads(plain) | {key: value}))
+        with pytest.raises(MmcorlError, match="another kind than plain LoRA"):
+            load(folder)
+    (folder / "adapter_config.json").write_text(plain)
     (folder / "adapter_model.safetensors").write_bytes(b"no header")
     with pytest.raises(MmcorlError, match=r"adapter_model\.safetensors cannot be read"):
         load_adapters("ann", agent.model, folder)
@@ -277,7 +283,8 @@ def test_a_missing_package_is_named_with_what_to_install(tiny_folder, monkeypatc
 
 @pytest.mark.parametrize(("quantize", "layer"), [("4bit", "Linear4bit"), ("8bit", "Linear8bitLt")])
 def test_quantised_text_layers_sample_and_learn(tiny_folder, quantize, layer):
-    agent = trained(load(tiny_folder("qwen2_5_vl"), lora={"rank": 4}, quantize=quantize))
+    settings = {"lora": {"rank": 4}, "quantize": quantize, "gradient_checkpointing": True}
+    agent = trained(load(tiny_folder("qwen2_5_vl"), **settings))
     kinds = {n: type(m).__name__ for n, m in agent.model.named_modules() if isinstance(m, torch.nn.Linear)}
     small = {name for name, kind in kinds.items() if kind == layer}
     assert {agent.backbone.part_of(f"{name}.weight") for name in small} == {"text"}

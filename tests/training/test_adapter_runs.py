@@ -14,6 +14,9 @@ from safetensors.torch import load_file
 
 from mmcorl.agents.agent import Agent
 from mmcorl.config import AgentConfig
+from mmcorl.config_loading import load_config
+from mmcorl.errors import MmcorlError
+from mmcorl.training.preflight import require_ready
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,6 +96,21 @@ def test_a_killed_run_resumes_to_the_uninterrupted_result(uninterrupted, tmp_pat
             whole, resumed = (load_file(checkpoint(where, name) / file) for where in (uninterrupted, run))
             assert whole.keys() == resumed.keys()
             assert all(torch.equal(resumed[key], tensor) for key, tensor in whole.items()), file
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("agents.qwen.lora.rank=2", r"agents\.qwen\.lora needs peft.*pip install 'mmcorl\[lora\]'"),
+        ("optimizer.kind=adamw_8bit", r"optimizer\.kind=adamw_8bit needs bitsandbytes"),
+    ],
+)
+def test_a_missing_package_is_found_before_anything_is_loaded(monkeypatch, setting, message):
+    config = load_config(ROOT / "configs/quickstart.yaml", [setting])
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("mmcorl.agents.extras.find_spec", lambda package: None)
+    with pytest.raises(MmcorlError, match=message):
+        require_ready(config)
 
 
 def test_two_ranks_begin_with_the_adapters_of_one_and_stay_with_it(tmp_path):

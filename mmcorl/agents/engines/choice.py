@@ -46,6 +46,7 @@ def open_engine(
         max_length=rollouts.max_prompt_tokens + rollouts.max_tokens,
         image_options=backbone.processor_options(images).get("images_kwargs", {}),
         settings=rollouts.vllm,
+        rank=agent.lora.rank if agent.lora is not None and rollouts.vllm.adapters == "apart" else None,
     )
     if agent.server is None:
         return VLLMEngine(served)

@@ -5,22 +5,29 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from mmcorl.agents.adapters import base_weights, snapshot_adapters
 from mmcorl.agents.engines import Sampled
 from mmcorl.agents.engines.weights import named_weights
 from mmcorl.agents.processors import Prompt
 from mmcorl.config import VLLMConfig
 from mmcorl.errors import MmcorlError
 
+ADAPTERS = "adapters"
+"""The name under which vLLM holds the agent's adapters."""
+
 _CPU_CACHE_BYTES = 1 << 30
+_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,8 @@ class VLLMModel:
     """What vLLM has to know of a model, wherever it runs.
 
     `source` is the folder or hub id that vLLM reads once, at its start; `max_length` bounds prompt and completion
-    together; `image_options` go to the model's image processor and have to be those that the prompts are made with.
+    together; `image_options` go to the model's image processor and have to be those that the prompts are made with;
+    `rank` is that of the adapters which vLLM is to apply itself, None where it is handed whole weights.
     """
 
     source: str
@@ -41,6 +49,11 @@ class VLLMModel:
     max_length: int
     image_options: dict[str, Any]
     settings: VLLMConfig
+    rank: int | None = None
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """What vLLM is to hold as the model's weights, by the names of the checkpoint."""
+        return named_weights(self.model) if self.rank is None else base_weights(self.model)
 
     def options(self) -> dict[str, Any]:
         """The engine's arguments, by their names in Python."""
@@ -58,6 +71,8 @@ class VLLMModel:
         if self.sees_images:
             options["limit_mm_per_prompt"] = {"video": 0}
             options["mm_processor_kwargs"] = self.image_options
+        if self.rank is not None:
+            options |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": _room_for(self.rank)}
         if not torch.cuda.is_available():
             options["kv_cache_memory_bytes"] = _CPU_CACHE_BYTES
             options["enable_chunked_prefill"] = False  # a half-read prompt would rewind its noise: CUDA only
@@ -108,6 +123,7 @@ class VLLMEngine:
         self.served = served
         self._llm: Any = None
         self._asleep = self._loaded = False
+        self._adapters: Any = None
 
     @contextmanager
     def awake(self) -> Iterator[None]:
@@ -150,20 +166,34 @@ class VLLMEngine:
             )
             for i in range(len(prompts))
         ]
-        outputs = self._llm.generate([_request(p) for p in prompts], parameters, use_tqdm=False)
+        outputs = self._llm.generate(
+            [_request(p) for p in prompts], parameters, use_tqdm=False, lora_request=self._adapters
+        )
         for prompt, output in zip(prompts, outputs, strict=True):
             self.served.check_prompt(prompt, output.prompt_token_ids)
         return [[_sampled(completion) for completion in output.outputs] for output in outputs]
 
     def _load_weights(self) -> None:
-        """The policy's weights, one after the other, and an empty cache of everything made with the old ones."""
-        self._llm.collective_rpc(
-            "reload_weights", kwargs={"weights_iterator": named_weights(self.served.model)}
-        )
+        """What the policy has learnt, and an empty cache of everything made with the old weights."""
+        lost = self._asleep and self.served.settings.sleep == 2
+        if self.served.rank is None or not self._loaded or lost:
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": self.served.weights()})
+        if self.served.rank is not None:
+            self._load_adapters()
         self._llm.reset_mm_cache()
         self._llm.llm_engine.reset_encoder_cache()
         if not self._llm.reset_prefix_cache():
             raise RuntimeError("vLLM kept its prefix cache although no request is running")
+
+    def _load_adapters(self) -> None:
+        """vLLM reads adapters from a folder only."""
+        request = importlib.import_module("vllm.lora.request").LoRARequest
+        with tempfile.TemporaryDirectory(
+            prefix="mmcorl-adapters-", dir=self.served.settings.sync_dir
+        ) as folder:
+            snapshot_adapters(self.served.model)(Path(folder))
+            self._llm.llm_engine.add_lora(request(ADAPTERS, 1, folder, load_inplace=True))
+        self._adapters = request(ADAPTERS, 1, folder)
 
 
 def start_vllm(served: VLLMModel) -> Any:
@@ -205,6 +235,15 @@ def require_vllm() -> Any:
             f"rollouts.engine=vllm needs vLLM, which is not installed ({error}): pip install 'mmcorl[vllm]', or set "
             "rollouts.engine=transformers"
         ) from error
+
+
+def _room_for(rank: int) -> int:
+    """The smallest of the ranks that vLLM makes room for which is enough."""
+    if rank > _RANKS[-1]:
+        raise MmcorlError(
+            f"vLLM applies adapters of rank {_RANKS[-1]} at most, and lora.rank={rank}; set rollouts.vllm.adapters=merged"
+        )
+    return next(room for room in _RANKS if room >= rank)
 
 
 def request_seed(seed: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,9 +22,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from mmcorl.agents.adapters import snapshot_adapters
 from mmcorl.agents.endpoint import data_url
 from mmcorl.agents.engines import Sampled
-from mmcorl.agents.engines.vllm import VLLMModel, request_seed, require_vllm
+from mmcorl.agents.engines.vllm import ADAPTERS, VLLMModel, request_seed, require_vllm
 from mmcorl.agents.engines.weights import write_weights
 from mmcorl.agents.processors import Prompt
 from mmcorl.errors import MmcorlError
@@ -58,8 +59,11 @@ class VLLMServerEngine:
         if first_time:
             self.url = self._find_server(is_first).rstrip("/")
             self._model = self._get("/v1/models")["data"][0]["id"]
-        if is_first and (self.served.trained or first_time):
-            self._load_weights()
+        if self.served.trained or first_time:
+            if is_first:
+                self._load_weights(first_time)
+            else:  # weights that lie over ranks become whole where all ranks ask for them
+                deque(self.served.weights(), maxlen=0)
         if dist.is_initialized():
             dist.barrier()
         yield
@@ -75,7 +79,8 @@ class VLLMServerEngine:
     ) -> list[list[Sampled]]:
         """See `Engine.sample`. Greedy log-probabilities are those at temperature 1."""
         common = self.served.sampling(temperature if seeds else 0.0, max_tokens, top_p)
-        common |= {"model": self._model, "return_token_ids": True}
+        model = self._model if self.served.rank is None else ADAPTERS
+        common |= {"model": model, "return_token_ids": True}
         common["logit_bias"] = {str(token): _BANNED for token in self.served.banned} or None
 
         def ask(i: int) -> list[Sampled]:
@@ -129,21 +134,30 @@ class VLLMServerEngine:
         dist.broadcast(told, 0)
         return bytes(told.tolist()).rstrip(b"\0").decode()
 
-    def _load_weights(self) -> None:
+    def _load_weights(self, first_time: bool) -> None:
         """Write the weights, have them read, and empty every cache of what was made with the old ones."""
-        parent = self.served.settings.sync_dir
-        folder = Path(tempfile.mkdtemp(prefix="mmcorl-weights-", dir=parent))
-        try:
-            write_weights(self.served.model, folder)
-            self._post(
-                "/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
-            )
-        finally:
-            shutil.rmtree(folder)
+        if self.served.rank is None or first_time:
+            with self._shared_folder() as folder:
+                write_weights(self.served.weights(), folder)
+                body = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
+                self._post("/collective_rpc", body)
+        if self.served.rank is not None:
+            if not first_time:
+                self._post("/v1/unload_lora_adapter", {"lora_name": ADAPTERS})
+            with self._shared_folder() as folder:
+                snapshot_adapters(self.served.model)(folder)
+                self._post("/v1/load_lora_adapter", {"lora_name": ADAPTERS, "lora_path": str(folder)})
         self._post("/reset_mm_cache")
         self._post("/reset_encoder_cache")
         if not self._post("/reset_prefix_cache")["success"]:
             raise MmcorlError(f"{self.url} is at work for somebody else; give every agent its own server")
+
+    @contextmanager
+    def _shared_folder(self) -> Iterator[Path]:
+        """A folder that the server sees too, while open."""
+        parent = self.served.settings.sync_dir
+        with tempfile.TemporaryDirectory(prefix="mmcorl-weights-", dir=parent) as folder:
+            yield Path(folder)
 
     def _get(self, path: str) -> Any:
         return self._ask(urllib.request.Request(self.url + path))
@@ -159,7 +173,8 @@ class VLLMServerEngine:
         try:
             with urllib.request.urlopen(request) as response:
                 answer = response.read()
-                return json.loads(answer) if answer else None
+                is_json = response.headers.get_content_type() == "application/json"
+                return json.loads(answer) if answer and is_json else None
         except urllib.error.HTTPError as error:
             said = error.read(500).decode(errors="replace").strip()
             raise MmcorlError(
@@ -181,7 +196,11 @@ def start_server(served: VLLMModel, devices: Sequence[int] | None) -> tuple[subp
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1"]
     command += ["--port", str(port), *_FLAGS, *_flags(served.options())]
-    environment = dict(os.environ) | {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
+    environment = dict(os.environ) | {
+        "VLLM_SERVER_DEV_MODE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
+    }
     if devices is not None:
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
     for name in _OF_THIS_RANK:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import torch
@@ -10,30 +10,26 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from mmcorl.errors import MmcorlError
+from mmcorl.agents.adapters import has_adapters, merged_weights
+from mmcorl.agents.whole import whole
 
 BUCKET_BYTES = 1 << 30
 
 
 def named_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
-    """Every weight, whole and one at a time. A weight that two names share comes under both.
-
-    Raises MmcorlError for adapters: an engine would look for their names in vain.
-    """
-    if hasattr(model, "peft_config"):
-        raise MmcorlError(
-            "vLLM rollouts take whole weights, and this model is trained through adapters; set "
-            "rollouts.engine=transformers"
-        )
-    for name, tensor in model.state_dict().items():
-        yield name, tensor.detach()
+    """Every weight, whole and one at a time, adapters added up. A weight that two names share comes under both."""
+    if has_adapters(model):
+        yield from merged_weights(model)
+        return
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        yield name, whole(tensor)
 
 
-def write_weights(model: PreTrainedModel, folder: Path) -> None:
-    """Write the weights into `folder` as safetensors files of about `BUCKET_BYTES`; the folder must be empty."""
+def write_weights(weights: Iterable[tuple[str, Tensor]], folder: Path) -> None:
+    """Write them into `folder` as safetensors files of about `BUCKET_BYTES`; the folder must be empty."""
     bucket: dict[str, Tensor] = {}
     files = 0
-    for name, tensor in named_weights(model):
+    for name, tensor in weights:
         bucket[name] = tensor.cpu().clone(
             memory_format=torch.contiguous_format
         )  # a file has no shared tensors

@@ -17,9 +17,9 @@ class Saver:
 
     def __init__(self, background: bool) -> None:
         self._thread = ThreadPoolExecutor(1, "saver") if background else None
-        self._running: Future[None] | None = None
+        self._running: Future[object] | None = None
 
-    def start(self, work: Callable[[], None]) -> None:
+    def start(self, work: Callable[[], object]) -> None:
         """Begin this work, once the last is done."""
         self.wait()
         if self._thread is None:

@@ -92,7 +92,7 @@ class Exchange:
         # The thread that waits has its own connection, so that this one stays free to end the wait.
         self._store = Sealed(store, secret, f"mmcorl/{attempt}")
         self._waiting_store = self._store.clone()
-        self._heartbeat = Heartbeat(self._store, agent, self._peers, dead_after)
+        self._heartbeat = Heartbeat(self._store, agent, self._peers, dead_after, agents[0])
 
     def __enter__(self) -> Exchange:
         return self

@@ -32,14 +32,16 @@ class Heartbeat:
     It has a connection to the store of its own, as one that waits for a key cannot be shared. Time is counted in own
     beats and not by the clock: a machine that was suspended does not take its peers for dead when it wakes.
 
-    `rounds` is how many exchanges this agent has completed, told to the peers with each beat.
+    `rounds` is how many exchanges this agent has completed, told to the peers with each beat. `host` is the agent beside
+    which a TCP store is.
     """
 
-    def __init__(self, store: Sealed, agent: str, peers: Sequence[str], dead_after: float) -> None:
+    def __init__(self, store: Sealed, agent: str, peers: Sequence[str], dead_after: float, host: str) -> None:
         self.rounds = 0
         self.interval = dead_after / _BEATS
         self._store = store.clone()
         self._agent, self._peers = agent, peers
+        self._hosted = "" if host == agent else f"; a tcp store is where agent {host} was started"
         self._signs: dict[str, _Sign] = {}
         self._farewell: str | None = None
         self._unanswered = 0
@@ -72,9 +74,9 @@ class Heartbeat:
         if isinstance(self._failure, ValueError):
             return first_line(self._failure)
         if self._failure is not None:
-            return f"the cohort's store is gone ({first_line(self._failure)})"
+            return f"the cohort's store is gone ({first_line(self._failure)}{self._hosted})"
         if self._unanswered > _SILENT_BEATS:
-            return "the cohort's store does not answer"
+            return f"the cohort's store does not answer (within {self._unanswered * self.interval:.3g} s{self._hosted})"
         signs = list(self._signs.items())
         for peer, sign in signs:
             if sign.farewell is None and sign.silent >= _SILENT_BEATS:

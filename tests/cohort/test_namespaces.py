@@ -112,6 +112,7 @@ def test_a_link_that_is_cut_for_good_is_reported_by_name(link, agents):
     of_a, of_b = rest(a), rest(b)
     assert of_a[-1].startswith("lost: agent b has given no sign of life for")
     assert of_b[-1].startswith("lost: the cohort's store does not answer")
+    assert "a tcp store is where agent a was started" in of_b[-1]
     assert (a.returncode, b.returncode) == (3, 3)
 
 

@@ -39,18 +39,23 @@ BACKBONES: dict[str, type[Backbone]] = {
 }
 
 
-def backbone_for(config: PreTrainedConfig) -> Backbone:
-    """The backbone of a model's configuration, by its `model_type`.
-
-    A causal language model gets the text backbone. Raises MmcorlError for any other model without a row.
-    """
+def find_backbone(config: PreTrainedConfig) -> Backbone | None:
+    """The backbone of a model's configuration, by its `model_type`; a causal language model gets the text backbone."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     if config.model_type in BACKBONES:
         return BACKBONES[config.model_type](config)
     if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not hasattr(config, "vision_config"):
         return Text(config)
+    return None
+
+
+def backbone_for(config: PreTrainedConfig) -> Backbone:
+    """As `find_backbone`. Raises MmcorlError for a model without one."""
+    if backbone := find_backbone(config):
+        return backbone
     raise MmcorlError(
         f"model type {config.model_type!r} has no backbone; known: {', '.join(BACKBONES)} and every causal text "
-        "model. Set agents.*.model to one of these, or add a file and a row in mmcorl/agents/backbones"
+        "model. Set agents.*.model to one of these, or add a file and a row in mmcorl/agents/backbones: mmcorl-check "
+        "MODEL says what to begin with"
     )

@@ -39,6 +39,7 @@ __all__ = [
     "Outcome",
     "Point",
     "Trial",
+    "backbone_file",
     "batching_changes_nothing",
     "check",
     "every_image_reaches_its_own_prompt",
@@ -203,7 +204,11 @@ def _hint(point: Point, backbone: Backbone) -> str:
     """Where to mend it, and what is typically wrong."""
     if not point.mend:
         return f"typically {point.cause}"
-    file = Path(inspect.getfile(type(backbone)))
-    if file.is_relative_to(here := Path.cwd()):
-        file = file.relative_to(here)
-    return f"mend {_names(point.mend)} of {type(backbone).__name__} in {file}; typically {point.cause}"
+    where = f"{type(backbone).__name__} in {backbone_file(backbone)}"
+    return f"mend {_names(point.mend)} of {where}; typically {point.cause}"
+
+
+def backbone_file(backbone: Backbone) -> Path:
+    """The file that defines a backbone's class, from the folder at hand where it is below it."""
+    file, here = Path(inspect.getfile(type(backbone))), Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file

@@ -40,10 +40,19 @@ def _parser() -> argparse.ArgumentParser:
         help="print what each process will hold in memory, from the models' configurations alone, and leave",
     )
     parser.add_argument(
+        "--dry-run",
+        nargs="?",
+        type=int,
+        const=64,
+        metavar="N",
+        help="answer the first N problems (64) without learning or writing anything; print what is asked, answered and "
+        "rewarded, the memory plan, and what to look into",
+    )
+    parser.add_argument(
         "--gpu-gib",
         type=float,
         metavar="GIB",
-        help="with --plan: memory of a GPU, in place of that of this machine",
+        help="with --plan and --dry-run: memory of a GPU, in place of that of this machine",
     )
     parser.add_argument(
         "--placement",
@@ -100,11 +109,15 @@ def _launch(options: argparse.Namespace) -> int:
     if options.plan:
         return _plan(config, options)
 
-    from mmcorl.training.launcher import launch
     from mmcorl.training.preflight import require_ready
 
     agents = [options.agent] if options.agent else None
     require_ready(config, agents)
+    if options.dry_run is not None:
+        return _dry_run(config, options)
+
+    from mmcorl.training.launcher import launch
+
     return launch(
         config,
         agents=agents,
@@ -113,6 +126,21 @@ def _launch(options: argparse.Namespace) -> int:
         overwrite=options.overwrite,
         placement=options.placement,
     )
+
+
+def _dry_run(config: Config, options: argparse.Namespace) -> int:
+    """Try the first problems of the run, and plan its memory; 0 where that could be done, whatever it shows."""
+    if options.dry_run < 1:
+        raise MmcorlError(f"--dry-run {options.dry_run} is no number of problems; give 1 or more")
+
+    from mmcorl.cli.console import wide_console
+    from mmcorl.training.dry_run import rehearse
+    from mmcorl.training.dry_run_page import print_dry_run
+
+    found = rehearse(config, options.dry_run)
+    _plan(config, options)
+    print_dry_run(config, found, wide_console())
+    return 0
 
 
 def _plan(config: Config, options: argparse.Namespace) -> int:

@@ -56,11 +56,20 @@ def print_plan(config: Config, names: Sequence[str], device: Device, console: Co
     shapes = {name: read_shape(config.agents[name].model) for name in names}
     plans = plan_run(config, shapes, device.bytes if device.is_gpu else None)
     for name, plan in plans.items():
-        console.print(_agent_table(config, name, plan))
+        agent = config.agents[name]
+        where = f"{agent.ranks} processes, each" if agent.ranks > 1 else "1 process"
+        shape = (
+            f"{plan.shape.model_type}, {_count(plan.shape.total)} parameters, {_count(plan.trained)} trained"
+        )
+        console.print(f"[b]{name}: {shape}, {where}[/b]", highlight=False)
+        console.print(_agent_table(plan))
         console.print()
     count = max(device.count, *(config.agents[name].ranks for name in names), 1)
     places = devices_of(config, names, count) if device.is_gpu else {0: _processes(config, names)}
-    console.print(_device_table(config, plans, places, device))
+    kind, spare = ("GPU" if device.is_gpu else "host"), device.bytes - device.room
+    room = f"{_gib(device.bytes)} GiB, {_gib(spare)} of them left for gaps between tensors"
+    console.print(f"[b]each {kind}: {room}[/b]", highlight=False)
+    console.print(_device_table(config, plans, places, device, kind))
     crowded = {
         index: here
         for index, here in places.items()
@@ -77,35 +86,28 @@ def _processes(config: Config, names: Sequence[str]) -> list[str]:
     return [name for name in names for _ in range(config.agents[name].ranks)]
 
 
-def _agent_table(config: Config, name: str, plan: AgentPlan) -> Table:
-    agent = config.agents[name]
-    where = f"{agent.ranks} processes, each" if agent.ranks > 1 else "1 process"
-    table = Table(
-        title=f"{name}: {plan.shape.model_type}, {plan.shape.total / 1e9:.2f} B parameters, "
-        f"{plan.trained / 1e9:.2f} B trained, {where}",
-        title_justify="left",
-        title_style="bold",
-    )
-    table.add_column("GiB")
+def _agent_table(plan: AgentPlan) -> Table:
+    most = max(plan.total(moment) for moment in MOMENTS)
+    unit, size = ("GiB", _GIB) if most >= _GIB else ("MiB", 1 << 20)
+    table = Table()
+    table.add_column(unit)
     for head in _HEADS:
         table.add_column(head, justify="right")
     for item in plan.items:
-        table.add_row(item.name, *(_gib(getattr(item, moment)) for moment in MOMENTS))
+        table.add_row(item.name, *(_in(getattr(item, moment), size) for moment in MOMENTS))
     table.add_section()
-    table.add_row("total", *(_gib(plan.total(moment)) for moment in MOMENTS), style="bold")
+    table.add_row("total", *(_in(plan.total(moment), size) for moment in MOMENTS), style="bold")
     return table
 
 
 def _device_table(
-    config: Config, plans: Mapping[str, AgentPlan], places: Mapping[int, list[str]], device: Device
+    config: Config,
+    plans: Mapping[str, AgentPlan],
+    places: Mapping[int, list[str]],
+    device: Device,
+    kind: str,
 ) -> Table:
-    kind = "GPU" if device.is_gpu else "host"
-    spare = device.bytes - device.room
-    table = Table(
-        title=f"each {kind}: {_gib(device.bytes)} GiB, {_gib(spare)} of them left for gaps between tensors",
-        title_justify="left",
-        title_style="bold",
-    )
+    table = Table()
     table.add_column(kind)
     table.add_column("agents")
     table.add_column("peak in GiB", justify="right")
@@ -149,7 +151,15 @@ def _advice(
         yield "  and then spread the agents over more devices, or take smaller models: this does not fit yet"
 
 
+def _count(parameters: int) -> str:
+    return f"{parameters / 1e9:.2f} B" if parameters >= 1e7 else f"{parameters / 1e6:.2f} M"
+
+
 def _gib(size: int) -> str:
+    return _in(size, _GIB)
+
+
+def _in(size: int, unit: int) -> str:
     if not size:
         return ""
-    return f"{size / _GIB:.1f}" if size >= _GIB else f"{size / _GIB:.2f}"
+    return f"{size / unit:.1f}" if size >= unit else f"{size / unit:.2f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +21,6 @@ from mmcorl.agents.statistics import STATISTICS
 from mmcorl.cohort.ballots import Ballot, Vote, elect
 from mmcorl.cohort.exchange import Exchange
 from mmcorl.cohort.sameness import digest, require_different, surprise
-from mmcorl.cohort.topology import supervise
 from mmcorl.config import Config
 from mmcorl.data.order import problems_of_step
 from mmcorl.graders import Answer, Grader
@@ -34,6 +33,7 @@ from mmcorl.training.phases import Phases
 from mmcorl.training.step import Readings, Step
 from mmcorl.training.teacher import Teacher
 from mmcorl.training.turns import Turns
+from mmcorl.training.voting import votes_of
 from mmcorl.training.world import World
 
 
@@ -90,13 +90,13 @@ class Trainer:
         phases.enter("exchange")
         cohort, stop = self.receive_ballots()
         require_different(name, cohort, readings.surprises)
-        votes, supervising = self.elect(cohort)
+        votes, supervising = votes_of(config.cohort, name, cohort, self.grader.classes)
 
         phases.enter("update")
         rewards = self.rule(
             RewardInputs(
                 problems, readings.answers, votes[name], supervising, self.grader.same, self.grader.correct,
-                cohort[name], teacher_votes, statistics, partial(self.draw, number), self.texts(rollouts),
+                cohort[name], teacher_votes, statistics, partial(draw, config, name, number), self.texts(rollouts),
             )
         )  # fmt: skip
         labelled = torch.tensor(rewards.labelled)
@@ -228,11 +228,6 @@ class Trainer:
             return []
         return self.world.gather([[c.text for c in group.completions] for group in rollouts])
 
-    def draw(self, number: int, problem_id: str) -> list[float]:
-        """K numbers in [0, 1) that depend on run, agent, step and problem alone."""
-        source = Random(json.dumps(["draw", self.config.run.seed, self.agent.name, number, problem_id]))
-        return [source.random() for _ in range(self.config.rollouts.per_problem)]
-
     def exchange_ballots(
         self, number: int, problems: Sequence[Problem], ballots: Sequence[Ballot], stop: bool
     ) -> tuple[dict[str, list[Ballot]], bool]:
@@ -267,30 +262,6 @@ class Trainer:
             return 0.0
         seconds, self.exchange.waited = self.exchange.waited, 0.0
         return seconds
-
-    def elect(self, cohort: Mapping[str, Sequence[Ballot]]) -> tuple[dict[str, list[Vote]], list[Vote]]:
-        """What every agent's ballots elect, and for each problem the vote that supervises this agent."""
-        config, names = self.config.cohort, list(self.config.agents)
-        votes = {
-            name: [elect(b, config.threshold, config.ties) for b in rows] for name, rows in cohort.items()
-        }
-        supervising = [
-            supervise(
-                names,
-                config.topology,
-                self.agent.name,
-                dict(zip(votes, row, strict=True)),
-                self.grader.classes,
-                weigh=config.weigh,
-                ballots=dict(zip(cohort, ballots, strict=True)),
-                threshold=config.threshold,
-                ties=config.ties,
-            )
-            for row, ballots in zip(
-                zip(*votes.values(), strict=True), zip(*cohort.values(), strict=True), strict=True
-            )
-        ]
-        return votes, supervising
 
     def weights(self, lengths: Tensor, finished: Tensor, labelled: Tensor) -> Tensor:
         """Loss weight of every completion, (B, K); 0 for those that are left out, whose tokens still count."""
@@ -359,3 +330,9 @@ class Trainer:
                 state(training)
 
         return write
+
+
+def draw(config: Config, name: str, number: int, problem_id: str) -> list[float]:
+    """K numbers in [0, 1) that depend on run, agent, step and problem alone."""
+    source = Random(json.dumps(["draw", config.run.seed, name, number, problem_id]))
+    return [source.random() for _ in range(config.rollouts.per_problem)]

@@ -163,7 +163,7 @@ def start(job: Job, agents: Sequence[str]) -> list[Worker]:
     try:
         for name, port in zip(agents, _free_ports(len(agents)), strict=True):
             for rank in range(config.agents[name].ranks):
-                changes = placed_at(config.agents[name], rank, f"127.0.0.1:{port}", rank) | _devices(
+                changes = placed_at(config.agents[name], rank, f"127.0.0.1:{port}", rank) | devices_of(
                     config.agents[name]
                 )
                 changes["OMP_NUM_THREADS"] = str(threads)
@@ -189,7 +189,7 @@ def placed_at(agent: AgentConfig, rank: int, first: str, local_rank: int) -> dic
     }
 
 
-def _devices(agent: AgentConfig) -> dict[str, str]:
+def devices_of(agent: AgentConfig) -> dict[str, str]:
     """The GPUs of an agent; none is named where the configuration names none."""
     if agent.devices is None:
         return {}

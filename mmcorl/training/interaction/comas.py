@@ -36,6 +36,7 @@ from mmcorl.training.interaction.shared import (
     step_extras,
 )
 from mmcorl.training.phases import Phases
+from mmcorl.training.voting import votes_of
 
 ROLES = ["solver", "evaluator", "scorer"]
 
@@ -75,7 +76,7 @@ class Comas(Interaction):
         readings = self.conclusions(first)
         cohort, stop = self.exchange_ballots(number, problems, self.count(readings), stop)
         require_different(name, cohort, readings.surprises)
-        votes, supervising = self.elect(cohort)
+        votes, supervising = votes_of(self.config.cohort, name, cohort, self.grader.classes)
 
         for _ in range(config.interaction.comas.rounds):
             rounds.append(self.round(number, problems, rounds, first, phases))

@@ -35,6 +35,7 @@ from mmcorl.training.interaction.shared import (
     said_of,
     step_extras,
 )
+from mmcorl.training.voting import votes_of
 
 _VERDICTS = {"1": 1.0, "0": 0.0, "": None}
 """What agents tell each other of an answer: its score, or that the problem has no label."""
@@ -74,7 +75,7 @@ class Maporl(Interaction):
         readings = self.conclusions(phase)
         cohort, stop = self.exchange_ballots(number, problems, self.count(readings), stop)
         require_different(name, cohort, readings.surprises)
-        votes, supervising = self.elect(cohort)
+        votes, supervising = votes_of(self.config.cohort, name, cohort, self.grader.classes)
 
         going, turns = [[True] * runs for _ in problems], []
         answers = readings.answers

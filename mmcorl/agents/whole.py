@@ -14,7 +14,9 @@ def whole(tensor: Tensor) -> Tensor:
     All ranks that share it call this together. What lies on one rank only is returned as it is.
     """
     if isinstance(tensor, DTensor):
-        return tensor.detach().to(tensor.device_mesh.device_type).full_tensor()
+        parts = tensor.detach().to(tensor.device_mesh.device_type)
+        assert isinstance(parts, DTensor)
+        return parts.full_tensor()
     if hasattr(tensor, "ds_tensor"):  # a parameter that DeepSpeed spreads, of which `data` is empty
         from deepspeed.runtime.zero import GatheredParameters
 

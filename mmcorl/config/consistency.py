@@ -135,6 +135,10 @@ def _sharding_problems(config: Config, name: str) -> list[str]:
             f"{asked} cannot divide weights in {agent.quantize}; set agents.{name}.sharding=none, as adapters need little "
             f"memory for their training, or agents.{name}.quantize=null"
         )
+    if agent.lora is not None and config.rollouts.engine == "vllm":
+        problems.append(
+            f"{asked} cannot hand adapters over to vLLM; set agents.{name}.sharding=none or rollouts.engine=transformers"
+        )
     if config.optimizer.kind == "adamw_8bit":
         problems.append(
             f"optimizer.kind=adamw_8bit has a scale for every 256 numbers, which {asked} would cut; set "
@@ -143,10 +147,6 @@ def _sharding_problems(config: Config, name: str) -> list[str]:
     return problems
 
 
-def _wording_problems(config: Config, name: str) -> list[str]:
-    if config.agents[name].wording == "twin" and config.reward.rule == "twin_vote":
-        return [
-            f"reward.rule=twin_vote asks every problem in both wordings; leave agents.{name}.wording=original"
 def _adapter_problems(config: Config, name: str) -> list[str]:
     """Whether vLLM can apply an agent's adapters itself."""
     agent, rollouts = config.agents[name], config.rollouts
@@ -160,6 +160,10 @@ def _adapter_problems(config: Config, name: str) -> list[str]:
     return []
 
 
+def _wording_problems(config: Config, name: str) -> list[str]:
+    if config.agents[name].wording == "twin" and config.reward.rule == "twin_vote":
+        return [
+            f"reward.rule=twin_vote asks every problem in both wordings; leave agents.{name}.wording=original"
         ]
     return []
 

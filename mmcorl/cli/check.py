@@ -54,6 +54,7 @@ def _check(arguments: argparse.Namespace) -> int:
     from transformers import AutoConfig
     from transformers.utils import logging
 
+    from mmcorl.agents.adapter_files import base_of
     from mmcorl.agents.agent import Agent
     from mmcorl.agents.backbones import BACKBONES, find_backbone
     from mmcorl.agents.backbones.skeleton import backbone_from
@@ -65,7 +66,7 @@ def _check(arguments: argparse.Namespace) -> int:
     warnings.simplefilter("ignore", FutureWarning)
     console = Console(highlight=False, soft_wrap=True)
     try:
-        config = AutoConfig.from_pretrained(arguments.model)
+        config = AutoConfig.from_pretrained(base_of(arguments.model) or arguments.model)
     except (OSError, ValueError):
         config = None  # the agent says it in its own words
     if arguments.skeleton is not None:
@@ -74,6 +75,7 @@ def _check(arguments: argparse.Namespace) -> int:
         BACKBONES[config.model_type] = backbone_from(arguments.backbone)
     if config is not None and find_backbone(config) is None:
         return _introduce(console, arguments.model)
+    _require_device(arguments.device)
     settings = {"model": arguments.model, "attention": arguments.attention}
     agent = Agent.load("check", AgentConfig.model_validate(settings), device=arguments.device)
     header = Header.of(agent, arguments.model)
@@ -84,6 +86,16 @@ def _check(arguments: argparse.Namespace) -> int:
         header.show(console)
         outcomes = _show(console, agent)
     return 0 if all(outcome.holds for outcome in outcomes) else 1
+
+
+def _require_device(device: str) -> None:
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter where torch is built without it
+        reason = str(error).partition("\n")[0]
+        raise MmcorlError(f"--device {device} is not to be had: {reason}") from error
 
 
 @dataclass(frozen=True)

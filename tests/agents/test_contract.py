@@ -8,6 +8,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Lfm2Config
 
 from mmcorl.agents import contract
 from mmcorl.agents.agent import Agent
+from mmcorl.agents.backbones.minicpmv4_6 import MiniCPMV4_6
 from mmcorl.agents.backbones.qwen2_5_vl import Qwen2_5_VL
 from mmcorl.agents.processors import PromptBuilder
 from mmcorl.agents.tiny import FAMILIES
@@ -113,3 +114,44 @@ def test_wrong_names_of_the_vision_part_are_noticed(tiny_agent, monkeypatch):
         contract.every_part_has_parameters(contract.prepare(tiny_agent("qwen2_5_vl")))
     with pytest.raises(MmcorlError, match="freeze names vision"):
         tiny_agent("qwen2_5_vl", freeze=["vision"])
+
+
+def test_a_wrong_length_without_pixels_is_noticed(tiny_agent, monkeypatch):
+    monkeypatch.setattr(Qwen2_5_VL, "image_tokens", lambda *_: 4)
+    with pytest.raises(contract.BrokenContract, match=r"counted, .* built"):
+        contract.lengths_are_known_without_pixels(contract.prepare(tiny_agent("qwen2_5_vl")))
+
+
+def test_an_image_that_is_not_seen_is_noticed(tiny_agent):
+    agent = tiny_agent("qwen2_5_vl")
+    trial = contract.prepare(agent)
+    visual = agent.model.model.visual
+    visual.register_forward_pre_hook(lambda _, inputs: (torch.ones_like(inputs[0]), *inputs[1:]))
+    with pytest.raises(contract.BrokenContract, match="image 1 of 'two' changes nothing"):
+        contract.every_image_reaches_its_own_prompt(trial)
+
+
+def test_images_in_another_order_are_noticed(tiny_agent):
+    agent = tiny_agent("llava")
+    trial = contract.prepare(agent)
+    tower = agent.model.model.vision_tower
+    tower.register_forward_pre_hook(
+        lambda _, args, kwargs: (tuple(value.flip(0) for value in args), kwargs), with_kwargs=True
+    )
+    with pytest.raises(contract.BrokenContract, match="image 1 of 'two' changes other prompts"):
+        contract.every_image_reaches_its_own_prompt(trial)
+
+
+def test_a_part_that_does_not_learn_is_noticed(tiny_agent):
+    trial = contract.prepare(tiny_agent("qwen2_5_vl", freeze=["vision"]))
+    with pytest.raises(contract.BrokenContract, match="no gradient reaches vision"):
+        contract.every_part_learns_under_checkpointing(trial)
+
+
+def test_images_joined_along_the_wrong_axis_are_noticed(tiny_folder, monkeypatch):
+    monkeypatch.setattr(MiniCPMV4_6, "vision_axes", {})
+    agent = Agent.load("axes", AgentConfig(model=str(tiny_folder("minicpmv4_6"))))
+    parts, broken = contract.check(agent)
+    assert parts.holds
+    assert broken.point == "Prompts become completions" and not broken.holds
+    assert "vision_axes" in (broken.mend or "") and "minicpmv4_6.py" in (broken.hint or "")

@@ -79,3 +79,8 @@ def test_what_cannot_be_read_is_an_error_in_one_line(tmp_path, capsys, tiny_fold
         assert main([model]) == 2
         assert capsys.readouterr().err.startswith("error: cannot read a model from agents.*.model=")
     assert main(["no/such/folder/here", "--skeleton", str(tmp_path / "new.py")]) == 2
+
+
+def test_a_device_that_is_not_there_is_named(tiny_folder, capsys):
+    assert main([str(tiny_folder("qwen2")), "--device", "nowhere"]) == 2
+    assert capsys.readouterr().err.startswith("error: --device nowhere is not to be had: ")

@@ -112,7 +112,7 @@ def survey(model: str | Path) -> Survey:
         config = AutoConfig.from_pretrained(model)
         seen = config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
         processor = AutoProcessor.from_pretrained(model) if seen else None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise MmcorlError(f"cannot look at the model {model}: {reason}") from error
     if not seen:

@@ -171,17 +171,14 @@ def check(agent: Agent) -> Iterator[Outcome]:
 
     Where no problem becomes a prompt with completions, that is the outcome, and only the parts are looked at beside it.
     """
-    problems = sample_problems(agent.backbone.sees_images)
-    bare = Trial(agent, problems, [], [], torch.tensor([]))
-    for point, title in (
-        (_PROMPTS, "Problems become prompts"),
-        (_COMPLETIONS, "Prompts become completions"),
-    ):
-        if not (outcome := _outcome(point, bare, title)).holds:
-            yield _outcome(_PARTS, bare)
-            yield outcome
-            return
-    trial = prepare(agent)
+    try:
+        trial = prepare(agent)
+    except _FAILURES:
+        bare = Trial(agent, sample_problems(agent.backbone.sees_images), [], [], torch.tensor([]))
+        yield _outcome(_PARTS, bare)
+        prompts = _outcome(_PROMPTS, bare, "Problems become prompts")
+        yield _outcome(_COMPLETIONS, bare, "Prompts become completions") if prompts.holds else prompts
+        return
     for point in POINTS:
         yield _outcome(point, trial)
 

@@ -148,13 +148,10 @@ class Policy:
         return masks if needs_dict else next(iter(masks.values()))
 
     def _mask_values(self, attends: Tensor) -> Tensor:
-        """True/False for sdpa; added numbers for eager attention, which does not take booleans."""
-        attends = attends.to(self.device)
-        if self.model.config._attn_implementation != "eager":
-            return attends
+        """The mask as numbers that are added to the scores, made once: of booleans every layer would make its own."""
         dtype = self.autocast or self.model.dtype
         return torch.zeros(attends.shape, dtype=dtype, device=self.device).masked_fill_(
-            ~attends, torch.finfo(dtype).min
+            ~attends.to(self.device), torch.finfo(dtype).min
         )
 
     def _to_device(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

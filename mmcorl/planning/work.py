@@ -85,9 +85,8 @@ def _update(config: Config, agent: AgentConfig, shape: ModelShape, load: Load) -
     width = width_of(agent)
     text, vision = _text_layers(agent, shape, load), _vision_layers(agent, shape, load)
     images = load.rows * load.patches // shape.patches_per_token
-    joined = (
-        load.tokens * load.row + shape.projector * width * images
-    )  # the mask, and what joins images and text
+    # the mask, and what joins images and text
+    joined = load.tokens * load.row * (1 + width) + shape.projector * width * images
     kept = text.kept + vision.kept + joined + 3 * load.tokens * shape.text.hidden * FLOAT32
     turn = min(load.targets, TOKENS_AT_ONCE)
     logits = memory.head_turn(turn, shape.vocabulary, width, backward=False)
@@ -143,7 +142,6 @@ def _text_layers(agent: AgentConfig, shape: ModelShape, load: Load) -> _Layers:
     layer = memory.layer_kept(
         shape.text,
         width_of(agent),
-        mask_row=0 if eager else load.row,
         scores_row=load.row if eager else 0,
         own_trained=agent.lora is None and "text" not in agent.freeze,
     )

@@ -15,6 +15,7 @@ from mmcorl.data.loading import load_problems
 from mmcorl.data.twin import load_twin
 from mmcorl.errors import MmcorlError
 from mmcorl.graders.code import limits_of
+from mmcorl.rewards import rule_of
 from mmcorl.sandbox import Sandbox
 from mmcorl.training.trackers import require_trackers
 
@@ -24,7 +25,7 @@ _DECODED = 256
 
 
 def require_ready(config: Config, agents: Collection[str] | None = None) -> None:
-    """Raise MmcorlError for a model, a data set or a tracker that cannot be used. Loads no model.
+    """Raise MmcorlError for a model, a data set, a rule or a tracker that cannot be used. Loads no model.
 
     `agents` are those that run here (all by default); models of the others may lie on their own machines only.
     """
@@ -32,12 +33,13 @@ def require_ready(config: Config, agents: Collection[str] | None = None) -> None
         agent = config.agents[name]
         if agent.endpoint is None:
             require_model(agent.model, f"agents.{name}.model")
-        else:
             _require_extras(config, name)
+        else:
             from mmcorl.agents.endpoint import Endpoint  # brings transformers, which takes seconds
 
             Endpoint.load(name, agent)
     require_trackers(config)
+    rule_of(config.reward, {})
     n_train = _require_problems(config, config.data.train, "data.train", config.reward.rule == "gold")
     if n_train < config.rollouts.problems_per_step:
         raise MmcorlError(
@@ -64,10 +66,6 @@ def require_model(model: str, setting: str) -> None:
         raise MmcorlError(f"{setting}={model} does not exist below {Path.cwd()}; give a folder or a hub id")
 
 
-def looks_like_a_path(model: str) -> bool:
-    """Whether a name that does not exist was meant as a path: no `owner/name`, or one whose owner is a folder here."""
-
-
 def _require_extras(config: Config, name: str) -> None:
     """Raise MmcorlError where a package that this agent's adapters, optimiser or sharding need is not installed."""
     agent = config.agents[name]
@@ -85,6 +83,9 @@ def _require_extras(config: Config, name: str) -> None:
     if agent.sharding.startswith("zero"):
         require_installed("deepspeed", f"agents.{name}.sharding={agent.sharding}", "scale")
 
+
+def looks_like_a_path(model: str) -> bool:
+    """Whether a name that does not exist was meant as a path: no `owner/name`, or one whose owner is a folder here."""
     return (
         not _HUB_ID.fullmatch(model)
         or model.startswith(".")

@@ -26,6 +26,8 @@ FIGURES = (
     *sorted((FIXTURES / "evaluation/fixtures/mathverse/images").glob("*.png")),
 )
 VISUAL = [name for name, family in FAMILIES.items() if family.processor]
+# Families whose images are in tiles or whole as a run asks for.
+TILED = ["internvl", "smolvlm", "idefics3", "minicpmv4_6", "minicpmv4_7"]
 PROBLEMS = [
     Problem("none", "What is 2 + 3?"),
     *(Problem(f"one-{k}", "How long is it?", (figure,)) for k, figure in enumerate(FIGURES)),
@@ -42,8 +44,9 @@ def rows_of_model(agent: Agent, vision: dict[str, Tensor]) -> int:
     return sum(part.numel() // part.shape[-1] for part in parts)
 
 
-@pytest.mark.parametrize("tiling", [False, True])
-@pytest.mark.parametrize("family", VISUAL)
+@pytest.mark.parametrize(
+    ("family", "tiling"), [(name, False) for name in VISUAL] + [(name, True) for name in TILED]
+)
 def test_real_images(family: str, tiling: bool, tiny_folder: Callable[[str], Path]):
     folder = tiny_folder(family)
     images = ImagesConfig(max_pixels=40_000, tiling=tiling)
@@ -68,7 +71,7 @@ def test_real_images(family: str, tiling: bool, tiny_folder: Callable[[str], Pat
 def test_tiling_is_asked_for(tiny_folder: Callable[[str], Path]):
     """Families that can be told see a large image whole, unless tiling is on."""
     large = Problem("large", "How long is it?", (FIGURES[-1],))
-    for family in ("internvl", "smolvlm", "idefics3", "minicpmv4_6", "minicpmv4_7"):
+    for family in TILED:
         whole, tiled = (
             PromptLengths(tiny_folder(family), images=ImagesConfig(tiling=tiling))(large)
             for tiling in (False, True)

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import warnings
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,8 @@ def _check(arguments: argparse.Namespace) -> int:
     agent = Agent.load("check", AgentConfig.model_validate(settings), device=arguments.device)
     header = Header.of(agent, arguments.model)
     if arguments.json:
-        outcomes = list(check(agent))
+        with redirect_stdout(sys.stderr):  # libraries may have something to say
+            outcomes = list(check(agent))
         print(json.dumps({**asdict(header), "points": [asdict(outcome) for outcome in outcomes]}, indent=2))
     else:
         header.show(console)

@@ -78,10 +78,11 @@ def _check(arguments: argparse.Namespace) -> int:
         return _introduce(console, arguments.model)
     _require_device(arguments.device)
     settings = {"model": arguments.model, "attention": arguments.attention}
-    agent = Agent.load("check", AgentConfig.model_validate(settings), device=arguments.device)
+    with redirect_stdout(sys.stderr):  # libraries may have something to say
+        agent = Agent.load("check", AgentConfig.model_validate(settings), device=arguments.device)
     header = Header.of(agent, arguments.model)
     if arguments.json:
-        with redirect_stdout(sys.stderr):  # libraries may have something to say
+        with redirect_stdout(sys.stderr):
             outcomes = list(check(agent))
         print(json.dumps({**asdict(header), "points": [asdict(outcome) for outcome in outcomes]}, indent=2))
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mmcorl.config import AgentConfig, Config, LoraConfig
@@ -25,12 +25,15 @@ class Change:
 def cheapest_changes(
     config: Config, name: str, peak: Callable[[Config], int], limit: int
 ) -> list[tuple[Change, int]]:
-    """Changes for agent `name`, one on top of the other, with the peak after each, until it is within `limit` or none
-    is left. Those that hardly save, or contradict other settings, are left out."""
+    """Changes for agent `name`, one on top of the other, with the peak in bytes after each.
+
+    They end where the peak is within `limit`, or none is left. Those that hardly save, or contradict other settings,
+    are left out.
+    """
     taken: list[tuple[Change, int]] = []
     now = peak(config)
-    for place in range(len(_STEPS)):
-        for change in _STEPS[place](config, name):
+    for changes in _CHANGES:
+        for change in changes(config, name):
             if now <= limit:
                 return taken
             then = peak(change.config)
@@ -49,6 +52,12 @@ def _agent_change(config: Config, name: str, cost: str, **values: Any) -> Change
 def _section_change(config: Config, cost: str, section: str, key: str, value: Any) -> Change:
     changed = getattr(config, section).model_copy(update={key: value})
     return Change(f"{section}.{key}={_shown(value)}", cost, config.model_copy(update={section: changed}))
+
+
+def _vllm_change(config: Config, cost: str, key: str, value: Any) -> Change:
+    vllm = config.rollouts.vllm.model_copy(update={key: value})
+    change = _section_change(config, cost, "rollouts", "vllm", vllm)
+    return replace(change, settings=f"rollouts.vllm.{key}={_shown(value)}")
 
 
 def _shown(value: Any) -> str:
@@ -88,26 +97,15 @@ def _smaller_rollouts(config: Config, name: str) -> Iterator[Change]:
 
 
 def _less_for_vllm(config: Config, name: str) -> Iterator[Change]:
-    settings = config.rollouts.vllm
     if config.rollouts.engine != "vllm":
         return
-    if settings.sleep == 0:
-        settings = settings.model_copy(update={"sleep": 2})
-        yield Change(
-            "rollouts.vllm.sleep=2",
-            "vLLM wakes once a step",
-            config.model_copy(update={"rollouts": config.rollouts.model_copy(update={"vllm": settings})}),
-        )
+    if config.rollouts.vllm.sleep == 0:
+        change = _vllm_change(config, "vLLM wakes once a step", "sleep", 2)
+        yield change
+        config = change.config
     for share in (0.35, 0.3, 0.25):
-        if share < settings.memory_share:
-            smaller = config.rollouts.model_copy(
-                update={"vllm": settings.model_copy(update={"memory_share": share})}
-            )
-            yield Change(
-                f"rollouts.vllm.memory_share={share}",
-                "fewer completions sampled at once",
-                config.model_copy(update={"rollouts": smaller}),
-            )
+        if share < config.rollouts.vllm.memory_share:
+            yield _vllm_change(config, "fewer completions sampled at once", "memory_share", share)
 
 
 def _turns(config: Config, name: str) -> Iterator[Change]:
@@ -162,7 +160,7 @@ def _quantised(config: Config, name: str) -> Iterator[Change]:
         yield _agent_change(config, name, "weights are rounded to 4 bits", quantize="4bit")
 
 
-_STEPS: tuple[Callable[[Config, str], Iterator[Change]], ...] = (
+_CHANGES: tuple[Callable[[Config, str], Iterator[Change]], ...] = (
     _checkpointing,
     _smaller_batches,
     _smaller_rollouts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mmcorl.agents.engines.vllm import CPU_CACHE_BYTES
 from mmcorl.config import AgentConfig, Config
 from mmcorl.planning import memory
 from mmcorl.planning.items import Item
@@ -11,7 +12,6 @@ from mmcorl.planning.sharded import Shares, shares_of
 
 _CONTEXT = 640 << 20
 """What CUDA, its libraries and their workspaces take in every process."""
-_VLLM_CPU_CACHE = 1 << 30
 
 
 def held(config: Config, agent: AgentConfig, shape: ModelShape, device_bytes: int | None) -> list[Item]:
@@ -46,9 +46,11 @@ def trained(agent: AgentConfig, shape: ModelShape) -> int:
 
 
 def own_weights(agent: AgentConfig, shape: ModelShape) -> int:
-    """Bytes: float32, or with adapters the model's own in `dtype`, the text part's matrices perhaps quantised, and the
-    adapters in float32. Four bits a number come with a scale for every 64, itself stored in 8 bits (Dettmers et al. 2023, 0.127
-    bits a number)."""
+    """Bytes of all weights: float32, but with adapters only these, and the model's own in `dtype` or quantised.
+
+    Four bits a number come with a scale for every 64, itself stored in 8 bits: 0.127 bits a number (Dettmers et al.
+    2023).
+    """
     if agent.lora is None:
         return shape.total * FLOAT32
     matrices = sum(m.inputs * m.outputs for m in shape.matrices if m.part == "text")
@@ -89,6 +91,6 @@ def _vllm(config: Config, agent: AgentConfig, shape: ModelShape, device_bytes: i
         return Item(name)
     weights = shape.total * width_of(agent)
     if device_bytes is None:
-        return Item.always(name, weights + _VLLM_CPU_CACHE)
+        return Item.always(name, weights + CPU_CACHE_BYTES)
     share = max(round(settings.memory_share * device_bytes), weights)  # below that it does not start
     return Item(name, share) if settings.sleep else Item.always(name, share)

@@ -7,8 +7,11 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class Item:
-    """Bytes of one part while the process samples, at the end of the forward pass, at the fullest moment of the
-    backward pass, and in the optimiser's step."""
+    """Bytes of one part at four moments of a step.
+
+    These are: while the process samples, at the end of the forward pass, at the fullest moment of the backward pass,
+    and in the optimiser's step.
+    """
 
     name: str
     sampling: int = 0

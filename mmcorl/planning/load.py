@@ -11,8 +11,11 @@ from mmcorl.planning.shapes import ModelShape
 
 @dataclass(frozen=True)
 class Load:
-    """Every prompt has `rollouts.max_prompt_tokens`, every completion `rollouts.max_tokens`, and each prompt at most
-    one image, the largest."""
+    """Batches at their largest.
+
+    Every prompt has `rollouts.max_prompt_tokens` and at most one image, the largest; every completion has
+    `rollouts.max_tokens`.
+    """
 
     prompt: int
     completion: int

@@ -17,10 +17,11 @@ FLOAT32 = 4
 def layer_kept(tower: Tower, width: int, scores_row: int = 0, *, own_trained: bool = True) -> int:
     """Bytes a token that one layer keeps for its gradient.
 
-    Kept are what norms read and, where their own weights are trained, what they have normalised, what each linear layer reads (one tensor for all that read the same, but a
-    cast copy for each under bfloat16), query, key, value and output of attention with a float32 normaliser a head, and
-    the feed-forward part's inner tensors: four where it is gated (gate, its activation, up, their product), else two.
-    Eager attention keeps the softmax over `scores_row` positions for each head, in float32 and as it is multiplied.
+    Kept are what norms read and, where their own weights are trained, what they have normalised; what each linear layer
+    reads (one tensor for all that read the same, but a cast copy for each under bfloat16); query, key, value and output
+    of attention with a float32 normaliser a head; and the feed-forward part's inner tensors, four where it is gated
+    (gate, its activation, up, their product), else two. Eager attention keeps the softmax over `scores_row` positions
+    for each head, in float32 and as it is multiplied.
     """
     reads = 2 * FLOAT32 if width == FLOAT32 else tower.readers * width
     scores = tower.heads * scores_row * (width if width == FLOAT32 else width + FLOAT32)

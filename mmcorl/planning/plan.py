@@ -57,8 +57,11 @@ def plan_run(
     return {name: plan_agent(config, name, shape, device_bytes) for name, shape in shapes.items()}
 
 
-def devices_of(config: Config, names: Collection[str], n_devices: int) -> dict[int, list[str]]:
-    """Which agents have a process on which device, once for each process; without `devices` the ranks take the first ones."""
+def agents_by_device(config: Config, names: Collection[str], n_devices: int) -> dict[int, list[str]]:
+    """The agents with a process on each device, named once for each process.
+
+    The ranks of an agent without `devices` take the first devices.
+    """
     places: dict[int, list[str]] = {}
     for name in names:
         agent = config.agents[name]

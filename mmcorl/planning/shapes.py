@@ -69,7 +69,6 @@ class ModelShape:
     vocabulary: int
     head: int
     """Parameters of the output head, which may be those of the embedding."""
-    tied: bool
     text: Tower
     vision: Tower | None
     projector: int
@@ -115,7 +114,7 @@ def shape_of(model: PreTrainedModel, backbone: Backbone) -> ModelShape:
     parameters: dict[Part, int] = {"vision": 0, "projector": 0, "text": 0}
     for name, parameter in model.named_parameters():
         parameters[backbone.part_of(name)] += parameter.numel()
-    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    head = model.get_output_embeddings()
     assert isinstance(head, Linear)
     linears = {n: m for n, m in model.named_modules() if isinstance(m, Linear)}
     linear: dict[Part, int] = {"vision": 0, "projector": 0, "text": 0}
@@ -142,7 +141,6 @@ def shape_of(model: PreTrainedModel, backbone: Backbone) -> ModelShape:
         matrices=matrices,
         vocabulary=text.vocab_size,
         head=head.weight.numel(),
-        tied=head.weight is embedding.weight,
         text=_tower(stacks["text"], text),
         vision=None if vision is None else _tower(stacks["vision"], vision),
         projector=sum(m.inputs + m.outputs for m in matrices if m.part == "projector"),

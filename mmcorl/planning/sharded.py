@@ -55,8 +55,11 @@ def shares_of(
 
 
 def _gathered_by_fsdp(shape: ModelShape, width: int, whole: bool) -> int:
-    """The layer at work and the next; what is in no layer, as embedding and head, stays from forward to backward. Then
-    gradients of both are whole until they are added up in float32."""
+    """Bytes of what FSDP2 has whole at the fullest moment.
+
+    These are the layer at work and the next, and what is in no layer, as embedding and head, from forward to backward;
+    then gradients of the layer and of the rest, until they are added up in float32.
+    """
     if whole:
         return shape.total * width
     towers = [tower for tower in (shape.text, shape.vision) if tower is not None]

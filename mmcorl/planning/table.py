@@ -13,7 +13,7 @@ from rich.table import Table
 from mmcorl.config import Config
 from mmcorl.planning.advice import cheapest_changes
 from mmcorl.planning.items import MOMENTS
-from mmcorl.planning.plan import AgentPlan, devices_of, peak_of_device, plan_run
+from mmcorl.planning.plan import AgentPlan, agents_by_device, peak_of_device, plan_run
 from mmcorl.planning.shapes import ModelShape, read_shape
 
 _GIB = 1 << 30
@@ -65,7 +65,7 @@ def print_plan(config: Config, names: Sequence[str], device: Device, console: Co
         console.print(_agent_table(plan))
         console.print()
     count = max(device.count, *(config.agents[name].ranks for name in names), 1)
-    places = devices_of(config, names, count) if device.is_gpu else {0: _processes(config, names)}
+    places = agents_by_device(config, names, count) if device.is_gpu else {0: _processes(config, names)}
     kind, spare = ("GPU" if device.is_gpu else "host"), device.bytes - device.room
     room = f"{_gib(device.bytes)} GiB, {_gib(spare)} of them left for gaps between tensors"
     console.print(f"[b]each {kind}: {room}[/b]", highlight=False)

@@ -15,6 +15,7 @@ from mmcorl.planning.memory import FLOAT32
 from mmcorl.planning.shapes import ModelShape, Tower
 
 _CAST = 2
+"""Bytes of a number in bfloat16."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +177,10 @@ def _trains_head(agent: AgentConfig) -> bool:
 
 
 def _cast_weights(agent: AgentConfig, shape: ModelShape) -> int:
-    """Autocast keeps the copy of a weight that is trained, also of one that ZeRO has taken apart again since; weights
-    that are held or gathered in bfloat16 need none."""
+    """Bytes of the copies in bfloat16 that autocast keeps of trained weights, also of those that ZeRO has taken apart since.
+
+    Weights that are held or gathered in bfloat16 need none.
+    """
     if agent.dtype != "bfloat16" or agent.lora is not None or agent.frozen or agent.sharding == "fsdp2":
         return 0
     return sum(_CAST * count for part, count in shape.linear.items() if part not in agent.freeze)

@@ -26,7 +26,9 @@ from mmcorl.errors import MmcorlError
 ADAPTERS = "adapters"
 """The name under which vLLM holds the agent's adapters."""
 
-_CPU_CACHE_BYTES = 1 << 30
+CPU_CACHE_BYTES = 1 << 30
+"""Of vLLM's key-value cache where there is no GPU."""
+
 _RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
@@ -74,7 +76,7 @@ class VLLMModel:
         if self.rank is not None:
             options |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": _room_for(self.rank)}
         if not torch.cuda.is_available():
-            options["kv_cache_memory_bytes"] = _CPU_CACHE_BYTES
+            options["kv_cache_memory_bytes"] = CPU_CACHE_BYTES
             options["enable_chunked_prefill"] = False  # a half-read prompt would rewind its noise: CUDA only
             options["hf_overrides"] = self._untied()
         return options

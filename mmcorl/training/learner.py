@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 
 import torch
@@ -79,8 +78,15 @@ class Learner:
         return self.layout.whole()
 
     def observe(self, rollouts: Sequence[RolloutGroup], names: Collection[str]) -> Observed:
-        """Statistics `names` and the `logprob` of every token of every completion, before anything is learned."""
-        groups = [self._group(rollout.problem, rollout.completions) for rollout in rollouts]
+        """Statistics `names` and the `logprob` of every token of every completion, before anything is learned.
+
+        Completions of a group that are the same tokens are measured once: rounding would make a contrast of them.
+        """
+        said = [{c.token_ids: c for c in rollout.completions} for rollout in rollouts]
+        groups = [
+            self._group(rollout.problem, tuple(once.values()))
+            for rollout, once in zip(rollouts, said, strict=True)
+        ]
         found = {name: [()] * len(groups) for name in ("logprob", *names)}
         with self.whole():
             for places in packed(map(row_tokens, groups), self.batch_tokens):
@@ -89,7 +95,8 @@ class Learner:
                 for name, values in statistics.items():
                     rows = iter(values.split(lengths))
                     for i in places:
-                        found[name][i] = tuple(islice(rows, len(groups[i].completions)))
+                        measured = dict(zip(said[i], rows, strict=False))
+                        found[name][i] = tuple(measured[c.token_ids] for c in rollouts[i].completions)
         return found
 
     def learn(
@@ -138,7 +145,6 @@ class Learner:
         """Gradients of every micro-batch, summed over ranks, clipped, and one step of the optimiser."""
         share = share_of_peak(self.settings, update, self.total_updates)
         set_learning_rates(self.layout.optimizer, share)
-        self.layout.zero_grad()
         sums = torch.zeros(len(_STATISTICS), device=self.world.device)
         for left, (groups, old) in zip(range(len(batches))[::-1], batches, strict=True):
             loss, statistics = self._loss(groups, old)
@@ -151,6 +157,7 @@ class Learner:
                 f"the gradient of agent {self.agent.name} is not finite; lower optimizer.lr, or set "
                 f"agents.{self.agent.name}.dtype=float32"
             )
+        self.layout.zero_grad()  # else they would take room until the next update
         total = dict(zip(_STATISTICS, sums.tolist(), strict=True))
         tokens = max(total.pop("tokens"), 1.0)
         means = {name: total[name] / tokens for name in _STATISTICS[2:]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -44,11 +45,18 @@ def learned(agent, rollouts, advantages, weights, batch_tokens=10**6, **loss):
     learner = Learner(
         agent, World(), LossConfig.model_validate(loss), OPTIMIZER, total_updates=4, batch_tokens=batch_tokens
     )
+    gradients, step = {}, learner.layout.step
+
+    def step_and_look():
+        norm = step()
+        gradients.update({n: p.grad.clone() for n, p in agent.model.named_parameters()})
+        return norm
+
+    learner.layout.step = step_and_look
     metrics = learner.learn(rollouts, advantages, weights, updates_done=0)
-    gradients = {n: p.grad.clone() for n, p in agent.model.named_parameters()}
+    assert all(p.grad is None for p in agent.model.parameters())
     after = copy.deepcopy(agent.model.state_dict())
     agent.model.load_state_dict(before)
-    agent.model.zero_grad()
     return metrics, gradients, after
 
 
@@ -115,6 +123,19 @@ def test_several_updates_clip_against_the_policy_that_sampled(rolled):
     two, _, _ = learned(agent, rollouts, advantages, weights_of(rollouts), updates_per_rollout=2)
     assert one["ratio"] == pytest.approx(1.0, abs=1e-6) and one["clipped"] == 0
     assert two["ratio"] != pytest.approx(1.0, abs=1e-4)
+
+
+def test_completions_of_the_same_tokens_are_measured_alike(rolled):
+    agent, rollouts, _ = rolled
+    first = rollouts[0].completions[0]
+    twice = replace(rollouts[0], completions=(first, *rollouts[0].completions[1:], first, first))
+    observed = observed_by(agent, [twice, rollouts[1]])
+    for name in observed:
+        row = observed[name][0]
+        assert len(row) == len(twice.completions)
+        assert torch.equal(row[0], row[-1]) and torch.equal(row[0], row[-2])
+        alone = observed_by(agent, rollouts[:1])[name][0]
+        assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(row, alone, strict=False))
 
 
 def observed_by(agent, rollouts, batch_tokens=10**6):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from mmcorl.agents.adapter_files import base_of
 from mmcorl.config_loading import load_config
 from mmcorl.errors import MmcorlError
 from mmcorl.files import replacing, writing
@@ -56,8 +57,6 @@ def export(
     them alone. `dtype` None keeps that of the checkpoint. `evaluations` are folders of `mmcorl-eval`, whose scores the
     README lists. Raises MmcorlError, before anything is written, for what is not there, is damaged or is in the way.
     """
-    from mmcorl.agents.adapter_files import base_of
-
     folder = RunFolder(run)
     if not folder.config.is_file():
         raise MmcorlError(f"{run} is not the folder of a run: there is no config.yaml in it")
@@ -69,8 +68,9 @@ def export(
     if to.exists():
         raise MmcorlError(f"{to} exists; choose another folder with --to, or remove it")
     source = find(folder, agent, step)
-    merges = base_of(str(source.folder)) is not None and not adapter
-    if adapter and base_of(str(source.folder)) is None:
+    adapted = base_of(str(source.folder)) is not None
+    merges = adapted and not adapter
+    if adapter and not adapted:
         raise MmcorlError(f"--adapter: {agent} was trained without agents.{agent}.lora")
     if adapter and dtype is not None:
         raise MmcorlError("--adapter keeps adapters as they are; leave --dtype out")
@@ -81,10 +81,10 @@ def export(
         to.parent.mkdir(parents=True, exist_ok=True)
         with replacing(to) as new:
             try:
-                ignore = shutil.ignore_patterns(*_NOT_EXPORTED)
                 if merges or dtype is not None:
                     _write_anew(source.folder, new, config.agents[agent].attention, dtype)
                 else:
+                    ignore = shutil.ignore_patterns(*_NOT_EXPORTED)
                     shutil.copytree(source.folder, new, ignore=ignore)
                 (new / "README.md").write_text(card, encoding="utf-8")
             except BaseException:
@@ -171,7 +171,6 @@ def _write_anew(source: Path, to: Path, attention: str, dtype: DType | None) -> 
     import torch
     from transformers import AutoConfig
 
-    from mmcorl.agents.adapter_files import base_of
     from mmcorl.agents.adapters import merge_adapters
     from mmcorl.agents.backbones import backbone_for
 

@@ -17,8 +17,8 @@ from rich.text import Text
 from mmcorl.config import Config
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.metrics import Line, Tail
+from mmcorl.training.phases import PHASES
 
-_PHASES = ("rollout", "exchange", "update")
 _LINE_SECONDS = 10.0
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARKS = 12
@@ -216,7 +216,7 @@ def as_line(name: str, record: Line, steps: int) -> str:
     values = ", ".join(
         f"{key} {_number(record.get(key), 3)}" for key in ("reward", "agreement", "vote_share")
     )
-    seconds = sum(record.get(f"seconds_{phase}") or 0.0 for phase in _PHASES)
+    seconds = sum(record.get(f"seconds_{phase}") or 0.0 for phase in PHASES)
     return f"{name}: step {record['step']}/{steps}: {values}, {seconds:.2f} s"
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+PHASES = ("rollout", "grading", "exchange", "signal", "update")
+"""All that a step can have, in the order in which they first begin."""
+
 
 class Phases:
     """Seconds of each phase of one step; `tell` is called with the name of each as it begins."""

@@ -14,6 +14,8 @@ from mmcorl.errors import MmcorlError
 from mmcorl.training import checkpoints
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.opening import opened
+from mmcorl.training.run import run_agent
+from mmcorl.training.world import World
 
 _NEEDED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -24,9 +26,6 @@ def train_as_rank(config: Config, name: str, *, store: str | None, resume: bool,
     Raises MmcorlError where this process is no rank of that agent, or does not see the run's folder.
     """
     _require_ranks(config, name)
-    from mmcorl.training.run import run_agent
-    from mmcorl.training.world import World
-
     with ExitStack() as stack:
         world, meeting, told = World(), None, None
         if world.is_first:

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from mmcorl.config import Config
 from mmcorl.training.folders import RunFolder
-from mmcorl.training.live import AgentProgress, LiveView, as_table, sparks
+from mmcorl.training.live import AgentProgress, LiveView, as_line, as_table, sparks
 from mmcorl.training.metrics import MetricsLog
 
 TRAIN = {
@@ -63,6 +63,11 @@ def test_a_narrow_terminal_loses_whole_columns_and_breaks_no_line(width):
     assert [row[0] for row in cells_of(text)] == ["ann", "bob"]
     assert "held-out" in text and "…" not in text
     assert ("1:00" in text) == (width > 40)
+
+
+def test_a_line_tells_the_seconds_of_all_phases():
+    record = {"kind": "train", "step": 3, **TRAIN, "seconds_grading": 1.0, "seconds_waiting": 9.0}
+    assert as_line("ann", record, 40).endswith(", 1.76 s")
 
 
 def test_the_last_alarm_of_each_agent_stays_under_the_table():

@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mmcorl.analysis.report.outcomes import OUTCOMES, Outcomes
-from mmcorl.analysis.report.series import PHASES, Chart
+from mmcorl.analysis.report.series import Chart
+from mmcorl.training.phases import PHASES
 
 SERIES_COLOURS = 7
 DASHES = ("", "6 3", "2 2", "8 2 2 2", "1 3", "10 4")

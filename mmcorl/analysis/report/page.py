@@ -17,8 +17,9 @@ from mmcorl.analysis.report import charts, words
 from mmcorl.analysis.report.digests import evenly
 from mmcorl.analysis.report.outcomes import Outcome, Outcomes
 from mmcorl.analysis.report.reading import Report
-from mmcorl.analysis.report.series import PHASES, Chart, phase_seconds
+from mmcorl.analysis.report.series import Chart, phase_seconds
 from mmcorl.config_loading import to_yaml
+from mmcorl.training.phases import PHASES
 from mmcorl.training.starting import leaves
 
 Form = Literal["html", "md"]

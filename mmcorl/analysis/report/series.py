@@ -9,9 +9,9 @@ from statistics import fmean
 from mmcorl.analysis.report.digests import Digest
 from mmcorl.analysis.report.runs import Run
 from mmcorl.training.metrics import Line
+from mmcorl.training.phases import PHASES
 
 _MOST_POINTS, _MANY_LINES, _POINTS_OF_MANY = 100, 4, 20
-PHASES = ("rollout", "grading", "exchange", "signal", "update")
 
 
 @dataclass(frozen=True)

@@ -72,9 +72,11 @@ class Comas(Interaction):
         first = self.speak(
             number, "solver 1", self.to_solve(number, problems, rounds), config.rollouts.per_problem
         )
-        phases.enter("exchange")
+        phases.enter("grading")
         readings = self.conclusions(first)
-        cohort, stop = self.exchange_ballots(number, problems, self.count(readings), stop)
+        ballots = self.count(readings)
+        phases.enter("exchange")
+        cohort, stop = self.exchange_ballots(number, problems, ballots, stop)
         require_different(name, cohort, readings.surprises)
         votes, supervising = votes_of(self.config.cohort, name, cohort, self.grader.classes)
 

@@ -71,9 +71,11 @@ class Maporl(Interaction):
         write = partial(_answer_alone, instruction)
 
         phase = self.speak(number, "debater 1", [Ask(p, p.id, write) for p in problems], runs)
-        phases.enter("exchange")
+        phases.enter("grading")
         readings = self.conclusions(phase)
-        cohort, stop = self.exchange_ballots(number, problems, self.count(readings), stop)
+        ballots = self.count(readings)
+        phases.enter("exchange")
+        cohort, stop = self.exchange_ballots(number, problems, ballots, stop)
         require_different(name, cohort, readings.surprises)
         votes, supervising = votes_of(self.config.cohort, name, cohort, self.grader.classes)
 

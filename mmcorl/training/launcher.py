@@ -15,6 +15,7 @@ from mmcorl.config import Config
 from mmcorl.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PEER_LOST
 from mmcorl.files import writing
 from mmcorl.training import checkpoints, workers
+from mmcorl.training.environment import environment
 from mmcorl.training.folders import RunFolder
 from mmcorl.training.live import LiveView
 from mmcorl.training.opening import opened
@@ -62,7 +63,8 @@ def launch(
         finally:
             workers.stop(crew)
         code = _report(config, names, failed, asked=bool(interrupts))
-        note = {"from_step": step or 0, "seconds": time.monotonic() - started, "code": code}
+        seconds = time.monotonic() - started
+        note = {"from_step": step or 0, "seconds": seconds, "code": code, "environment": environment()}
         with writing(folder.launches), folder.launches.open("a", encoding="utf-8") as file:
             file.write(json.dumps(note) + "\n")
         if code == 0:

@@ -21,6 +21,7 @@ def environment() -> dict[str, str]:
             found[package] = version(package)
         except PackageNotFoundError:
             continue
+    found["torch"] = str(torch.__version__)  # with the build, which its metadata leaves out
     if commit := _commit():
         found["commit"] = commit
     if torch.cuda.is_available():

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from mmcorl.agents.backbones import Backbone
 from mmcorl.agents.batches import PlainBatch, TokenGroup, TreeBatch, plain_batch, tree_batch, tree_mask
 from mmcorl.agents.head import Measure, in_turns, measuring
-from mmcorl.agents.statistics import token_statistics
+from mmcorl.agents.statistics import scaled, token_statistics
 
 log = logging.getLogger(__name__)
 
@@ -178,7 +178,7 @@ class Policy:
 
 def token_logprobs(logits_nv: Tensor, target: Tensor, temperature: float, banned: Tensor) -> Tensor:
     """ln softmax(logits / temperature) of targets (N,), over the vocabulary without `banned`: (N, 1), float32."""
-    scaled_nv = (logits_nv.float() / temperature).index_fill(-1, banned, -torch.inf)
+    scaled_nv = scaled(logits_nv, temperature, banned)
     return scaled_nv.gather(-1, target[:, None]) - scaled_nv.logsumexp(-1, keepdim=True)
 
 

@@ -32,10 +32,14 @@ STATISTICS: dict[str, Callable[[Tensor], Tensor]] = {"entropy": entropy, "self_c
 """What can be asked of distributions, by name: log-probabilities (N, V), -inf where nothing can be sampled -> (N,)."""
 
 
+def scaled(logits_nv: Tensor, temperature: float, banned: Tensor) -> Tensor:
+    """Logits of the distribution that is sampled from: over the temperature, -inf for `banned` tokens; (N, V), float32."""
+    return (logits_nv.float() / temperature).index_fill(-1, banned, -math.inf)
+
+
 def logprobs_of(logits_nv: Tensor, temperature: float, banned: Tensor) -> Tensor:
     """ln softmax(logits / temperature) over the vocabulary without `banned`, where it is -inf; (N, V), float32."""
-    scaled_nv = (logits_nv.float() / temperature).index_fill(-1, banned, -math.inf)
-    return scaled_nv.log_softmax(-1)
+    return scaled(logits_nv, temperature, banned).log_softmax(-1)
 
 
 @torch.no_grad()

@@ -15,6 +15,7 @@ from transformers import DynamicCache, PreTrainedModel
 from mmcorl.agents.batches import PromptBatch, prompt_batch
 from mmcorl.agents.engines import Sampled
 from mmcorl.agents.processors import Prompt
+from mmcorl.agents.statistics import logprobs_of
 
 
 class TransformersEngine:
@@ -109,9 +110,9 @@ class TransformersEngine:
         logits = logits.repeat_interleave(samples, 0)
         noise = None if uniform is None else uniform.flatten(0, 1).to(device)
         for step in range(max_tokens):
-            token, logprob = self._draw(
-                logits / temperature, None if noise is None else noise[state.live, step], top_p
-            )
+            logprobs = logprobs_of(logits, temperature, self.banned)
+            token = _drawn(logprobs, None if noise is None else noise[state.live, step], top_p)
+            logprob = logprobs.gather(-1, token[:, None])[:, 0]
             keep = state.write(step, token, logprob, torch.isin(token, self.stop_ids))
             if step + 1 == max_tokens or not keep.any():
                 break
@@ -140,19 +141,17 @@ class TransformersEngine:
         )
         return output.logits[:, -1].float()
 
-    def _draw(self, scaled: Tensor, uniform: Tensor | None, top_p: float) -> tuple[Tensor, Tensor]:
-        """A token for each row by inversion of the cumulative distribution, and its log-probability."""
-        logprobs = scaled.index_fill(-1, self.banned, -torch.inf).log_softmax(-1)
-        if uniform is None:
-            token = logprobs.argmax(-1)
-        else:
-            # In double precision, and searched from the right, a token of probability zero cannot be drawn.
-            probabilities = logprobs.double().exp()
-            cumulative = (probabilities if top_p == 1 else nucleus(probabilities, top_p)).cumsum(-1)
-            token = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)[:, 0]
-            # Logits that are not numbers end past the vocabulary; the learner refuses their log-probabilities.
-            token = token.clamp(max=scaled.shape[-1] - 1)
-        return token, logprobs.gather(-1, token[:, None])[:, 0]
+
+def _drawn(logprobs: Tensor, uniform: Tensor | None, top_p: float) -> Tensor:
+    """A token for each row, by inversion of the cumulative distribution at `uniform`; without it the likeliest."""
+    if uniform is None:
+        return logprobs.argmax(-1)
+    # In double precision, and searched from the right, a token of probability zero cannot be drawn.
+    probabilities = logprobs.double().exp()
+    cumulative = (probabilities if top_p == 1 else nucleus(probabilities, top_p)).cumsum(-1)
+    token = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)[:, 0]
+    # Logits that are not numbers end past the vocabulary; the agent refuses their log-probabilities.
+    return token.clamp(max=logprobs.shape[-1] - 1)
 
 
 def nucleus(probabilities: Tensor, top_p: float) -> Tensor:

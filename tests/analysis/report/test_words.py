@@ -5,7 +5,8 @@ import pytest
 
 from mmcorl.analysis.report.runs import read_runs
 from mmcorl.analysis.report.words import alarms, describe, status
-from mmcorl.config import Config, InteractionConfig, RewardConfig
+from mmcorl.config import Config, InteractionConfig
+from mmcorl.config.learning import RuleName
 from mmcorl.config_loading import load_config
 from mmcorl.rewards.words import method_name, what_is_rewarded
 
@@ -20,7 +21,7 @@ def config(**settings):
     return Config.model_validate(TREE | settings)
 
 
-@pytest.mark.parametrize("rule", get_args(RewardConfig.model_fields["rule"].annotation))
+@pytest.mark.parametrize("rule", [*get_args(RuleName), "rules/mine.py:short"])
 def test_every_reward_rule_has_its_words(rule):
     twin = {"train": {"scenes": {}}, "twin": "twin.jsonl"}
     tree = config(reward={"rule": rule}, data=twin if rule == "twin_vote" else TREE["data"])

@@ -55,8 +55,9 @@ def work(config: Config, agent: AgentConfig, shape: ModelShape, load: Load) -> l
 
 
 def _sampling(config: Config, agent: AgentConfig, shape: ModelShape, load: Load) -> _Moment:
-    """The fuller of two moments: the prompts are read, or the last token is drawn. Old gradients are still there."""
-    gradients = shares(config, agent, shape).gradients
+    """The fuller of two moments: the prompts are read, or the last token is drawn."""
+    # Gradients are gone since the last update, but ZeRO's third stage keeps their room.
+    gradients = shares(config, agent, shape).gradients if agent.sharding == "zero3" else 0
     if config.rollouts.engine == "vllm":
         return _Moment(gradients=gradients)
     width = width_of(agent)

@@ -19,7 +19,7 @@ from mmcorl.training.world import World
 
 
 def measured_peak(config: Config) -> int:
-    """Peak bytes of two steps of the config's only agent: in the second there are optimiser state and old gradients."""
+    """Peak bytes of two steps of the config's only agent: in the second there is optimiser state."""
     [name] = config.agents
     exchange = Exchange(HashStore(), [name], name, run="plan", attempt="1", dead_after=60)
     with exchange, Grader() as grader:

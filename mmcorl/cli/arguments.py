@@ -20,6 +20,14 @@ def positive(text: str) -> int:
     return value
 
 
+def port(text: str) -> int:
+    """The type of a TCP port; 0 is any free one."""
+    value = int(text)
+    if not 0 <= value < 2**16:
+        raise argparse.ArgumentTypeError(f"{value} is no port, which is from 0 to 65535")
+    return value
+
+
 def named(given: Sequence[str], option: str) -> dict[str, str]:
     """Name -> model or file, of what `option` was given: `NAME=MODEL`, or `MODEL`, which is called by the last part of its
     path, less the suffix of a `.jsonl` file. Raises MmcorlError where two have one name.

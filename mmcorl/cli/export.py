@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,3 +77,7 @@ def _export(options: argparse.Namespace) -> int:
         exporting.push(options.to, options.push, HfApi())
         print(f"uploaded to {options.push}")
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmcorl.cli.arguments import port
 from mmcorl.cli.command import run_command
 
 
@@ -42,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="show the page in a browser on this machine, renewed while runs go on",
     )
-    parser.add_argument("--port", type=int, default=0, help="of --watch; default: any free one")
+    parser.add_argument("--port", type=port, default=0, help="of --watch; default: any free one")
     return parser
 
 

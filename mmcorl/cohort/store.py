@@ -10,7 +10,7 @@ import socket
 import time
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from torch.distributed import DistError, FileStore, HashStore, Store, TCPStore
 
@@ -38,7 +38,7 @@ def open_store(url: str, is_host: bool, reach_within: float = 60.0) -> tuple[Sto
 
     Raises MmcorlError when the store cannot be served, or not be reached within `reach_within` seconds.
     """
-    parts = urlsplit(url)
+    parts = _parts(url)
     match parts.scheme:
         case "tcp":
             host, port = _host_and_port(url)
@@ -55,11 +55,18 @@ def open_store(url: str, is_host: bool, reach_within: float = 60.0) -> tuple[Sto
 
 def is_reached_from_elsewhere(url: str) -> bool:
     """Whether other machines can reach the store at `url`, past what a file system would ask them for."""
-    return urlsplit(url).scheme == "tcp" and not _is_loopback(_host_and_port(url)[0])
+    return _parts(url).scheme == "tcp" and not _is_loopback(_host_and_port(url)[0])
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:  # a bracket that is not closed
+        raise MmcorlError(f"cohort.store={url}: {error}") from None
 
 
 def _host_and_port(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
+    parts = _parts(url)
     try:
         host, port = parts.hostname, parts.port
     except ValueError as error:
@@ -135,8 +142,9 @@ def _resolve(url: str, host: str) -> tuple[socket.AddressFamily, str]:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
         return family, str(address[0])
-    except OSError as error:
-        raise MmcorlError(f"cohort.store={url}: {host} cannot be resolved ({error.strerror})") from None
+    except (OSError, UnicodeError) as error:  # the latter for what can be no name, such as a..b
+        reason = error.strerror if isinstance(error, OSError) else "no name of a host"
+        raise MmcorlError(f"cohort.store={url}: {host} cannot be resolved ({reason})") from None
 
 
 def _reason(error: OSError) -> str:

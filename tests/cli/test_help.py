@@ -38,3 +38,10 @@ def test_a_missing_file_is_named_and_settings_are_not_asked_for(name):
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert result.returncode == 2
     assert "required" in result.stderr and "key=value" not in result.stderr.partition("required")[2]
+
+
+@pytest.mark.parametrize("entry", SCRIPTS.values())
+def test_a_command_is_its_module_too(entry):
+    """`python -m`, as where the scripts are not on the path."""
+    result = subprocess.run([sys.executable, "-m", entry.partition(":")[0]], capture_output=True, text=True)
+    assert result.returncode == 2 and result.stderr

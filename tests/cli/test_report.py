@@ -43,3 +43,6 @@ def test_mistakes_are_one_message(run, tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main([str(run), "--watch", "--format", "png"])
     assert "--watch writes no file" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main([str(run), "--watch", "--port", "65536"])
+    assert "65536 is no port" in capsys.readouterr().err

@@ -69,6 +69,8 @@ def test_files_and_memory_are_shared_by_address(tmp_path):
     ("url", "is_host", "message"),
     [
         ("tcp://no.such.host.invalid:29400", False, "no.such.host.invalid cannot be resolved"),
+        ("tcp://no..host:29400", True, r"no\.\.host cannot be resolved"),
+        ("tcp://[::1:29400", True, "Invalid IPv6 URL"),
         ("tcp://no.such.host.invalid:29400", True, "no.such.host.invalid cannot be resolved"),
         ("tcp://127.0.0.1", True, "write tcp://host:port"),
         ("tcp://127.0.0.1:port", True, "port"),

@@ -149,7 +149,7 @@ def _smaller_images(config: Config, name: str) -> Iterator[Change]:
 
 
 def _adapters(config: Config, name: str) -> Iterator[Change]:
-    if config.agents[name].lora is None:
+    if config.agents[name].lora is None and not config.agents[name].frozen:
         yield _agent_change(
             config, name, "adapters learn instead of the weights", lora=LoraConfig(), freeze=()
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mmcorl.agents.adapter_files import base_of
 from mmcorl.agents.engines.vllm import CPU_CACHE_BYTES
 from mmcorl.config import AgentConfig, Config
 from mmcorl.planning import memory
@@ -80,8 +81,9 @@ def _second_copy(config: Config, agent: AgentConfig, shape: ModelShape) -> int:
         return 0
     if config.reward.rule == "teacher_vote":
         return trained(agent, shape) * FLOAT32
-    needed = config.loss.beta > 0 and agent.lora is None  # with adapters it is the model without them
-    return shape.total * FLOAT32 if needed else 0
+    # With new adapters the reference is the model without them.
+    needed = config.loss.beta > 0 and (agent.lora is None or base_of(agent.model) is not None)
+    return own_weights(agent, shape) if needed else 0
 
 
 def _vllm(config: Config, agent: AgentConfig, shape: ModelShape, device_bytes: int | None) -> Item:

@@ -10,6 +10,7 @@ import torch
 from torch.nn import LayerNorm, Linear, Module, ModuleList
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
+from mmcorl.agents.adapter_files import base_of
 from mmcorl.agents.backbones import Backbone, backbone_for
 from mmcorl.config import ImagesConfig, Part
 from mmcorl.errors import MmcorlError
@@ -93,12 +94,12 @@ class ModelShape:
 
 
 def read_shape(model: str) -> ModelShape:
-    """The shape of a model, a folder or a hub id, from its config.json alone.
+    """The shape of a model, a folder or a hub id, from its config.json alone; of adapters, that of their model.
 
     Raises MmcorlError where that is missing or the family is not known.
     """
     try:
-        config = AutoConfig.from_pretrained(model)
+        config = AutoConfig.from_pretrained(base_of(model) or model)
     except (OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise MmcorlError(f"{model} has no configuration that can be read ({reason})") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mmcorl.config import Config
+from mmcorl.errors import MmcorlError
 from mmcorl.planning.advice import cheapest_changes
 from mmcorl.planning.items import MOMENTS
 from mmcorl.planning.plan import AgentPlan, agents_by_device, peak_of_device, plan_run
@@ -37,8 +39,15 @@ class Device:
 
 
 def device_here(gpu_gib: float | None) -> Device:
-    """GPUs of `gpu_gib` where that is given; else the smallest visible GPU, or the host's memory where there is none."""
+    """GPUs of `gpu_gib` where that is given; else the smallest visible GPU, or the host's memory where there is none.
+
+    Raises MmcorlError for a `gpu_gib` that is no size.
+    """
     if gpu_gib is not None:
+        if not 0 < gpu_gib < math.inf:
+            raise MmcorlError(
+                f"--gpu-gib {gpu_gib:g} is no size; give the GiB of one GPU, as in --gpu-gib 80"
+            )
         return Device(round(gpu_gib * _GIB), is_gpu=True)
     if torch.cuda.is_available():
         count = torch.cuda.device_count()

@@ -1,5 +1,6 @@
 """What settings do to the plan of two models of 7 and 8 billion parameters, and the page that shows it."""
 
+import json
 import re
 from pathlib import Path
 
@@ -129,3 +130,27 @@ def test_what_does_not_fit_is_told_with_the_settings_to_change(capsys):
     assert main([str(CONFIG), "--plan", "--gpu-gib", "40", *LOCAL]) == 1
     out = capsys.readouterr().out
     assert "does not fit" in out and "-> " in out
+
+
+def test_a_frozen_agent_is_not_told_to_learn_by_adapters(capsys):
+    frozen = ["agents.qwen.frozen=true", "agents.qwen.sharding=none", "cohort.topology=peers"]
+    assert main([str(CONFIG), "--plan", "--gpu-gib", "2", *LOCAL, *frozen]) == 1
+    advice = [line for line in capsys.readouterr().out.splitlines() if "-> " in line]
+    assert any("agents.qwen." in line for line in advice)
+    assert not any("lora" in line for line in advice)
+
+
+@pytest.mark.parametrize("size", ["0", "-80", "nan", "inf"])
+def test_a_gpu_without_a_size_is_refused(size, capsys):
+    assert main([str(CONFIG), "--plan", f"--gpu-gib={size}", *LOCAL]) == 2
+    assert "--gpu-gib" in capsys.readouterr().err
+
+
+def test_a_folder_of_adapters_has_the_plan_of_its_model(shape, tmp_path):
+    base = {"base_model_name_or_path": str(MODELS / "qwen2_5_vl_7b")}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(base))
+    assert read_shape(str(tmp_path)) == shape
+    # A run that begins with adapters has them in its reference too, which is therefore a copy.
+    adapters = [f"agents.qwen.model={tmp_path}", "agents.qwen.lora={rank: 8}"]
+    plan, items = planned(shape, *adapters, "agents.qwen.sharding=none", "loss.beta=0.1")
+    assert items["second copy of the weights"].sampling == shape.total * 2 + plan.trained * 4

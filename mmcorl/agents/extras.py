@@ -13,7 +13,7 @@ def require_installed(package: str, setting: str, extra: str) -> None:
     """Raise MmcorlError, which names `setting` and what to install, where the package is not there."""
     if find_spec(package) is None:
         raise MmcorlError(
-            f"{setting} needs {package}, which is not installed: pip install 'mmcorl[{extra}]', or leave the setting out"
+            f"{setting} needs {package}, which is not installed: pip install 'mmcorl[{extra}]', or leave it out"
         )
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmcorl.agents.extras import require_installed
 from mmcorl.config import Config
-from mmcorl.errors import MmcorlError
 from mmcorl.files import write_whole, writing
 from mmcorl.training.starting import leaves
 
@@ -26,10 +25,7 @@ _FILE = "trackers.json"
 def require_trackers(config: Config) -> None:
     """Raise MmcorlError when a tracker of `logging.trackers` is not installed."""
     for name in config.logging.trackers:
-        if find_spec(name) is None:
-            raise MmcorlError(
-                f'logging.trackers names {name}, which is not installed: pip install "mmcorl[trackers]"'
-            )
+        require_installed(name, f"logging.trackers={list(config.logging.trackers)}", "trackers")
 
 
 def open_trackers(

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from mmcorl.agents.extras import require_installed
 from mmcorl.cohort.store import is_reached_from_elsewhere
 from mmcorl.config import Config
 from mmcorl.errors import MmcorlError
@@ -193,9 +194,8 @@ def _seats(ray: Any, config: Config, name: str) -> Iterator[list[Any]]:
 
 
 def _ray() -> Any:
-    try:
-        import ray.exceptions
-        import ray.util.scheduling_strategies
-    except ImportError:
-        raise MmcorlError('--placement ray needs Ray; install it with `pip install "mmcorl[ray]"`') from None
+    require_installed("ray", "--placement ray", "ray")
+    import ray.exceptions
+    import ray.util.scheduling_strategies
+
     return ray

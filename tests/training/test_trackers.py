@@ -90,6 +90,8 @@ def test_trackio_goes_on_in_one_run(tmp_path, monkeypatch):
 
 
 def test_a_tracker_that_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
-    with pytest.raises(MmcorlError, match=r"names wandb, which is not installed: pip install"):
+    monkeypatch.setattr("mmcorl.agents.extras.find_spec", lambda package: None)
+    with pytest.raises(
+        MmcorlError, match=r"logging.trackers=.* needs wandb, which is not installed: pip install"
+    ):
         trackers.require_trackers(a_config("wandb"))

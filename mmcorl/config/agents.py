@@ -141,6 +141,6 @@ class RolloutsConfig(Section):
     temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature in training; log-probabilities are taken at the same one."""
     batch_tokens: int = Field(default=65536, ge=1)
-    """Most tokens (prompt once, plus K completions of `max_tokens`) the transformers engine holds in one batch."""
+    """Most tokens that the transformers engine holds in one batch, each completion with its prompt and `max_tokens`."""
     vllm: VLLMConfig = VLLMConfig()
     """Settings of `engine=vllm`."""

@@ -18,7 +18,7 @@ class RunConfig(Section):
     seed: int = 0
     """Seeds the order of the problems and the sampling noise of every agent."""
     steps: int = Field(default=100, ge=1)
-    """Optimiser steps of each agent."""
+    """Steps of each agent: rollouts, votes and `loss.updates_per_rollout` updates."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads shared by all agents on this machine; null takes every core."""
 

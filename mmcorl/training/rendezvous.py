@@ -39,6 +39,7 @@ _SHARED = (
     "cohort.topology",
     "cohort.threshold",
     "cohort.ties",
+    "cohort.weigh",
     "reward.rule",
 )
 """Settings, as patterns, without which agents would not vote on the same problems by the same rules."""

@@ -55,7 +55,9 @@ def damage(checkpoint: Path) -> str | None:
     try:
         files = dict(json.loads(path.read_bytes())["files"])
         written = {name: (entry["bytes"], entry["sha256"]) for name, entry in files.items()}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        return f"{path} is damaged ({error.strerror})"
+    except (ValueError, KeyError, TypeError) as error:
         return f"{path} is damaged ({error})"
 
     def look(name: str) -> str | None:
@@ -124,8 +126,9 @@ def read_best(agent_dir: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        best = json.loads(path.read_text(encoding="utf-8"))
+        return {"step": int(best["step"]), "score": float(best["score"]), "rule": str(best["rule"])}
+    except (ValueError, KeyError, TypeError) as error:
         raise MmcorlError(
             f"{path} is damaged ({error}); remove {path.parent}, and the next best replaces it"
         ) from None

@@ -107,7 +107,8 @@ def find(folder: RunFolder, agent: str, step: int | None) -> Source:
         raise MmcorlError(f"{agent} has no checkpoint of step {step}; kept are {_listed(kept)}")
     damage = checkpoints.damage(source.folder)
     if damage is not None:
-        raise MmcorlError(f"{damage}; export another with --step, of {_listed(kept)}")
+        others = [other for other in kept if other != step]
+        raise MmcorlError(f"{damage}; export another with --step, of {_listed(others)}")
     return source
 
 

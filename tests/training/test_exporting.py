@@ -142,6 +142,9 @@ def test_a_damaged_checkpoint_is_not_exported(run, tmp_path):
     file.write_bytes(content)
     with pytest.raises(MmcorlError, match=r"model\.safetensors is damaged .*--step, of 1, 2"):
         exporting.export(copy, "qwen", tmp_path / "new")
+    (copy / "agents" / "qwen" / "checkpoints" / "step-000002" / "config.json").unlink()
+    with pytest.raises(MmcorlError, match=r"config\.json is damaged .*--step, of 1$"):
+        exporting.export(copy, "qwen", tmp_path / "new", step=2)
 
 
 class Recorder:

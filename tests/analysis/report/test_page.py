@@ -1,5 +1,6 @@
 import io
 import re
+import shutil
 from collections import Counter
 from html.parser import HTMLParser
 
@@ -144,3 +145,12 @@ def test_markdown_escapes_what_would_break_its_tables(make_run):
 def test_the_picture_has_all_curves(make_run):
     with Image.open(io.BytesIO(as_png(read_report([make_run()])))) as picture:
         assert picture.width > 1200 and picture.height > 800
+
+
+def test_a_run_without_files_of_completions_says_where_they_would_be(make_run):
+    """As of a version that wrote them elsewhere; the setting alone does not tell."""
+    path = make_run()
+    shutil.rmtree(path / "agents" / "ann" / "completions")
+    shutil.rmtree(path / "agents" / "bob" / "completions")
+    text = as_html(read_report([path]))
+    assert "There are no files of completions in <code>agents/*/completions</code>" in text

@@ -84,6 +84,13 @@ def test_marks_around_an_image_are_found(tiny_folder: Callable[[str], Path]):
     assert 'return "<IMG_CONTEXT>", "<img><IMG_CONTEXT></img>"' in written
 
 
+def test_marks_between_the_rows_of_an_image_are_found(tiny_folder: Callable[[str], Path]):
+    found = survey(tiny_folder("mistral3"))
+    assert found.samples[0].shown == "[IMG]"
+    assert found.samples[0].framed == "[IMG][IMG_BREAK]" * 2 + "[IMG][IMG_END]"
+    assert "count the marks too" in skeleton(found)
+
+
 def test_what_a_skeleton_misses_is_a_broken_point_with_a_hint(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -117,6 +117,7 @@ def test_chat_format_of_text_models(folders, family, expected):
             "gemma3",
             "<bos><start_of_turn>user\nBe brief.\n\n<start_of_image>Hi<end_of_turn>\n<start_of_turn>model\n",
         ),
+        ("mistral3", "<s>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT][INST][IMG]Hi[/INST]"),
     ],
 )
 def test_chat_format_of_vision_models(folders, family, expected):

@@ -13,6 +13,7 @@ from mmcorl.agents.backbones.llava_next import LlavaNext
 from mmcorl.agents.backbones.llava_onevision import LlavaOneVision
 from mmcorl.agents.backbones.minicpmv4_6 import MiniCPMV4_6
 from mmcorl.agents.backbones.minicpmv4_7 import MiniCPMV4_7
+from mmcorl.agents.backbones.mistral3 import Mistral3
 from mmcorl.agents.backbones.qwen2_5_vl import Qwen2_5_VL
 from mmcorl.agents.backbones.qwen3_vl import Qwen3_VL
 from mmcorl.agents.backbones.smolvlm import SmolVLM
@@ -36,6 +37,7 @@ BACKBONES: dict[str, type[Backbone]] = {
     "glm4v": Glm4V,
     "minicpmv4_6": MiniCPMV4_6,
     "minicpmv4_7": MiniCPMV4_7,
+    "mistral3": Mistral3,
 }
 
 

@@ -139,7 +139,9 @@ def _feature_rows(found: Survey) -> str:
 def _image_tokens(found: Survey) -> str:
     wide, tall, both = found.samples
     if _in_tiles(found):
-        return _UNKNOWN.format("forbid the tiles in processor_options, or count them")
+        return _UNKNOWN.format(
+            "more than placeholders: count the marks too, or forbid tiles in processor_options"
+        )
     if wide.tokens == tall.tokens and both.tokens == 2 * wide.tokens:
         return f"return {wide.tokens}"
     count = getattr(found.processor.image_processor, "get_number_of_image_patches", None)

@@ -197,6 +197,8 @@ def _sample(
         shown = framed = tokenizer.decode(tokens[:1])
     else:
         end = next(k for k, (a, b) in enumerate(zip(written[::-1], runs[::-1], strict=False)) if a != b)
+        if own := [k for k, i in enumerate(written) if i in placeholders.values()]:
+            start, end = min(start, own[0]), min(end, len(written) - 1 - own[-1])
         shown = tokenizer.decode(written[start : len(written) - end])
         framed = tokenizer.decode(runs[start : len(runs) - end])
     return Sample(

@@ -120,6 +120,15 @@ _GLM_TEMPLATE = (
     + "{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{- '<|assistant|>\\n' -}}{%- endif -%}"
 )
+_MISTRAL_TEMPLATE = (
+    "{{- bos_token -}}{%- for message in messages -%}"
+    "{%- if message.role == 'system' -%}{{- '[SYSTEM_PROMPT]' -}}"
+    "{%- elif message.role == 'user' -%}{{- '[INST]' -}}{%- endif -%}"
+    + _PARTS.replace("IMAGE", "[IMG]")
+    + "{%- if message.role == 'system' -%}{{- '[/SYSTEM_PROMPT]' -}}"
+    "{%- elif message.role == 'user' -%}{{- '[/INST]' -}}{%- else -%}{{- eos_token -}}{%- endif -%}"
+    "{%- endfor -%}"
+)
 
 _ASSISTANT = "You are a helpful assistant."
 _QWEN_TEXT = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -258,4 +267,17 @@ MINICPMV = _qwen(
         "image_id_start_token": "<image_id>",
         "image_id_end_token": "</image_id>",
     },
+)
+MISTRAL3 = ChatFormat(
+    specials=(
+        *("<unk>", "<s>", "</s>", "<pad>"),
+        *("[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"),
+        *("[IMG]", "[IMG_BREAK]", "[IMG_END]"),
+    ),
+    template=_MISTRAL_TEMPLATE,
+    bos="<s>",
+    eos="</s>",
+    pad="<pad>",
+    stops=("</s>",),
+    specials_first=True,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmcorl.agents.tiny import gemma3, glm4v, internvl, llava, minicpmv, qwen_vl, smolvlm, text
+from mmcorl.agents.tiny import gemma3, glm4v, internvl, llava, minicpmv, mistral3, qwen_vl, smolvlm, text
 from mmcorl.agents.tiny.recipe import Family
 
 FAMILIES: dict[str, Family] = {
@@ -20,6 +20,7 @@ FAMILIES: dict[str, Family] = {
     "glm4v": glm4v.GLM4V,
     "minicpmv4_6": minicpmv.MINICPMV4_6,
     "minicpmv4_7": minicpmv.MINICPMV4_7,
+    "mistral3": mistral3.MISTRAL3,
     "qwen2": text.QWEN2,
     "qwen3": text.QWEN3,
     "llama": text.LLAMA,

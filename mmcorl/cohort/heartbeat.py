@@ -101,10 +101,7 @@ class Heartbeat:
                 beats += 1
                 self._awake.wait(self.interval)
                 self._awake.clear()
-        except (
-            RuntimeError,
-            ValueError,
-        ) as error:  # torch's stores raise RuntimeErrors, a foreign text ValueError
+        except (RuntimeError, ValueError) as error:  # torch's stores raise the one, a foreign text the other
             self._failure = error
 
     def _look_at(self, peer: str) -> None:

@@ -131,9 +131,8 @@ def read_completions(
         left_out = {"token_ids"} if texts_of is None or step in texts_of else {"token_ids", "text"}
         columns = [name for name in SCHEMA.names if name not in left_out]
         try:
-            table = (
-                pq.ParquetFile(file).read(columns).select(columns)
-            )  # select, as read skips what is not there
+            # `read` skips columns that are not there, `select` raises.
+            table = pq.ParquetFile(file).read(columns).select(columns)
         except FileNotFoundError:  # it made room for later ones, or the run was resumed before it
             continue
         except (OSError, pa.ArrowInvalid, KeyError) as error:

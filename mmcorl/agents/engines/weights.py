@@ -30,9 +30,8 @@ def write_weights(weights: Iterable[tuple[str, Tensor]], folder: Path) -> None:
     bucket: dict[str, Tensor] = {}
     files = 0
     for name, tensor in weights:
-        bucket[name] = tensor.cpu().clone(
-            memory_format=torch.contiguous_format
-        )  # a file has no shared tensors
+        # A copy of each, as safetensors refuses tensors that share memory.
+        bucket[name] = tensor.cpu().clone(memory_format=torch.contiguous_format)
         if sum(t.nbytes for t in bucket.values()) >= BUCKET_BYTES:
             save_file(bucket, folder / f"model-{files:05}.safetensors")
             bucket, files = {}, files + 1

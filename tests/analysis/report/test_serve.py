@@ -1,4 +1,7 @@
+import socket
+import struct
 import threading
+import time
 from http.client import HTTPConnection
 
 import pytest
@@ -60,3 +63,31 @@ def test_a_port_that_is_taken_is_named(make_run):
     page = LivePage([make_run()])
     with make_server(page, 0) as server, pytest.raises(MmcorlError, match=f"--port={server.server_port}"):
         make_server(page, server.server_port)
+
+
+class Slow(LivePage):
+    """A page that is made only when `browser_left` is set."""
+
+    browser_left = threading.Event()
+
+    def html(self):
+        assert self.browser_left.wait(timeout=60)
+        return "x" * 2**20
+
+
+def test_a_browser_that_leaves_fills_no_terminal(make_run, capfd):
+    with make_server(Slow([make_run()]), 0) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        before = set(threading.enumerate())
+        with socket.create_connection((HOST, server.server_port)) as browser:
+            browser.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # no goodbye
+            browser.sendall(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+            while not (answering := set(threading.enumerate()) - before):
+                time.sleep(0.01)
+        Slow.browser_left.set()
+        for thread in answering:
+            thread.join()
+        server.shutdown()
+        serving.join()
+    assert capfd.readouterr().err == ""

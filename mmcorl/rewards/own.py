@@ -37,7 +37,8 @@ def own_rule(setting: str) -> Rule:
 
 def _run(path: Path, setting: str) -> ModuleType:
     if not path.is_file():
-        raise MmcorlError(f"reward.rule={setting}: {path} does not exist below {Path.cwd()}")
+        where = "" if path.is_absolute() else f" below {Path.cwd()}"
+        raise MmcorlError(f"reward.rule={setting}: {path} does not exist{where}")
     spec = spec_from_file_location(f"mmcorl_own_rule_{path.stem}", path)
     assert spec is not None and spec.loader is not None  # a .py file has a loader
     module = sys.modules[spec.name] = module_from_spec(spec)  # dataclasses look their module up

@@ -90,6 +90,8 @@ def test_a_missing_file_is_named_with_the_place_that_was_looked_in(tmp_path, mon
         MmcorlError, match=f"reward.rule=rules.py:f: rules.py does not exist below {tmp_path}"
     ):
         rule_of(RewardConfig(rule="rules.py:f"), {})
+    with pytest.raises(MmcorlError, match=f"{tmp_path}/rules.py does not exist$"):
+        rule_of(RewardConfig(rule=f"{tmp_path}/rules.py:f"), {})
 
 
 @pytest.mark.parametrize("rule", ["peer_vot", "rules.py", "rules.py:", "rules:f", "rules.py:f()"])

@@ -199,3 +199,13 @@ def test_half_precision_is_that_of_the_forward_alone(made, kind, layout):
     assert any(
         not torch.equal(w, w.bfloat16().float()) for w in weights.values()
     )  # the learned steps are kept
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_gradient_that_is_not_finite_ends_the_run(layout, tmp_path):
+    make_wide("qwen3", tmp_path / "model")
+    case = {
+        "name": "far", "model": str(tmp_path / "model"), "sharding": layout, "sampled": False, "optimizer": {"lr": 1e30},
+    }  # fmt: skip
+    with pytest.raises(AssertionError, match="the gradient of agent tiny is not finite"):
+        in_processes(tmp_path, [case], ranks=1)

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from mmcorl.analysis.diversity import Estimate, Pair
     from mmcorl.analysis.partners import Recommendation
 
-_EPILOG = """
+_LEGEND = """
 kappa  agreement of two models in being right or wrong, beyond chance; lower is more different
 c      share of problems that exactly one of them gets right
 w      share of problems to which both give the same wrong answer
 u      share of problems that at least one gets right
-
+"""
+_EPILOG = f"""{_LEGEND}
 examples:
   mmcorl-diversity --model Qwen/Qwen2.5-3B --model microsoft/Phi-3.5-mini-instruct --data math.jsonl --out diversity
   mmcorl-diversity --config configs/quickstart.yaml --model qwen=data_tools/tiny_agents/qwen2_5_vl \\
@@ -110,6 +111,7 @@ def _measure(options: argparse.Namespace) -> int:
         console.print(_table(f"Every pair, by {level}, the most different first", by_kappa(pairs)))
         if options.anchor:
             console.print(_table(f"{options.anchor} with each, by {level}", anchored(pairs, options.anchor)))
+    console.print(_LEGEND, highlight=False)
     if graded.left_out:
         console.print(f"{graded.left_out} problems are left out, which not all models answered")
     anchors = [options.anchor] if options.anchor else list(files)

@@ -77,13 +77,16 @@ def export(
     scores = [row for path in evaluations for row in score_rows(path)]
     tables = [heldout_table(folder, agent, source.step), scores_table(scores)]
     card = model_card(config, agent, source.best, merged=merges, evaluation=[t for t in tables if t])
+    loaded = (
+        _load(source.folder, config.agents[agent].attention, dtype) if merges or dtype is not None else ()
+    )
     with writing(to, "--to"):
         to.parent.mkdir(parents=True, exist_ok=True)
         with replacing(to) as new:
             try:
-                if merges or dtype is not None:
-                    _write_anew(source.folder, new, config.agents[agent].attention, dtype)
-                else:
+                for part in loaded:
+                    part.save_pretrained(new)
+                if not loaded:
                     ignore = shutil.ignore_patterns(*_NOT_EXPORTED)
                     shutil.copytree(source.folder, new, ignore=ignore)
                 (new / "README.md").write_text(card, encoding="utf-8")
@@ -167,8 +170,14 @@ def scores_table(scores: Sequence[dict[str, Any]]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _write_anew(source: Path, to: Path, attention: str, dtype: DType | None) -> None:
-    """Load the model, with its adapters added to its weights, and save it in `dtype`."""
+class _Saved(Protocol):
+    """A model or its processor."""
+
+    def save_pretrained(self, save_directory: Path) -> Any: ...
+
+
+def _load(source: Path, attention: str, dtype: DType | None) -> tuple[_Saved, _Saved]:
+    """The model in `dtype`, with its adapters added to its weights, and its processor."""
     import torch
     from transformers import AutoConfig
 
@@ -176,14 +185,21 @@ def _write_anew(source: Path, to: Path, attention: str, dtype: DType | None) -> 
     from mmcorl.agents.backbones import backbone_for
 
     base = base_of(str(source))
-    backbone = backbone_for(AutoConfig.from_pretrained(base or source))
-    model = backbone.load_model(base or source, attention)
+    try:
+        backbone = backbone_for(AutoConfig.from_pretrained(base or source))
+        model = backbone.load_model(base or source, attention)
+        processor = backbone.load_processor(str(source))
+    except OSError as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise MmcorlError(
+            f"{base or source} cannot be loaded ({reason}); adapters are added to the model they were trained on, and "
+            "--adapter exports them alone"
+        ) from error
     if base is not None:
         model = merge_adapters(model, source)
     if dtype is not None:
         model.to(getattr(torch, dtype))
-    model.save_pretrained(to)
-    backbone.load_processor(str(source)).save_pretrained(to)
+    return model, processor
 
 
 def _listed(steps: Sequence[int]) -> str:

@@ -113,6 +113,26 @@ def test_adapters_are_added_to_the_model_or_exported_alone(tmp_path):
     assert any(not torch.equal(w, start[name]) for name, w in whole.items())
 
 
+def test_a_model_that_adapters_are_for_and_that_is_not_there_is_named(tmp_path):
+    pytest.importorskip("peft")
+    run = make_run(tmp_path / "lora", lora={"rank": 2})
+    home = run.checkpoints("qwen")
+
+    def write(new):
+        ignore = shutil.ignore_patterns(checkpoints.MANIFEST)
+        shutil.copytree(checkpoints.step_folder(home, 1), new, dirs_exist_ok=True, ignore=ignore)
+        file = new / "adapter_config.json"
+        settings = json.loads(file.read_text()) | {"base_model_name_or_path": "a/folder/elsewhere"}
+        file.write_text(json.dumps(settings))
+
+    checkpoints.save(home, 3, write)
+    with pytest.raises(
+        MmcorlError, match=r"a/folder/elsewhere cannot be loaded .*--adapter exports them alone"
+    ):
+        exporting.export(run.path, "qwen", tmp_path / "new", step=3)
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

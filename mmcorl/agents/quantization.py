@@ -6,6 +6,7 @@ agent's `dtype`: they are a small share of the memory, and rounding them costs a
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import torch
@@ -31,6 +32,8 @@ def loading_options(
     if agent.quantize is None:
         return {"dtype": dtype}
     require_extra("bitsandbytes", f"agents.{name}.quantize={agent.quantize}", "lora")
+    # In 8 bits every layer would say at every forward, that is at every token, that it casts what it reads.
+    logging.getLogger("bitsandbytes.autograd").setLevel(logging.ERROR)
     quantization = BitsAndBytesConfig(
         load_in_4bit=agent.quantize == "4bit",
         load_in_8bit=agent.quantize == "8bit",

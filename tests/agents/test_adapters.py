@@ -306,3 +306,9 @@ def test_quantised_text_layers_sample_and_learn(tiny_folder, quantize, layer):
         assert torch.allclose(whole.policy.logprobs(groups), shared, atol=1e-4)
     with pytest.raises(MmcorlError, match="load the model without quantize"):
         merge(agent.model)
+
+
+def test_layers_in_8_bits_do_not_fill_the_log(tiny_folder, caplog):
+    agent = load(tiny_folder("qwen3"), lora={"rank": 2}, quantize="8bit")
+    agent.rollout(contract.sample_problems(images=False)[:1], samples=2, max_tokens=4, noise_key=("q",))
+    assert not [record for record in caplog.records if record.name.startswith("bitsandbytes")]

@@ -149,9 +149,13 @@ def _plan(config: Config, options: argparse.Namespace) -> int:
 
     from mmcorl.cli.console import wide_console
     from mmcorl.planning.table import device_here, print_plan
+    from mmcorl.training.preflight import require_model
 
     set_verbosity_error()
     names = [options.agent] if options.agent else list(config.agents)
+    for name, agent in config.agents.items():
+        if name in names and agent.endpoint is None:
+            require_model(agent.model, f"agents.{name}.model")
     fits = print_plan(config, names, device_here(options.gpu_gib), wide_console())
     return 0 if fits else EXIT_FAILED
 

@@ -40,6 +40,7 @@ def test_print_config_shows_a_configuration_that_can_be_read_back(home, capsys):
             "rollouts.per_problm is not a setting; the nearest is rollouts.per_problem",
         ),
         (["agents.bob.model=./nowhere"], "agents.bob.model=./nowhere does not exist"),
+        (["--plan", "agents.bob.model=./nowhere"], "agents.bob.model=./nowhere does not exist"),
         (["agents.bob.model={home}/data"], "has no config.json"),
         (["agents.bob.model={home}/run.yaml"], "is a file; give the folder"),
         (["data.train.path={home}/none.jsonl"], "none.jsonl does not exist"),

@@ -67,7 +67,7 @@ def require_model(model: str, setting: str) -> None:
 
 
 def _require_extras(config: Config, name: str) -> None:
-    """Raise MmcorlError where a package that this agent's adapters, optimiser or sharding need is not installed."""
+    """Raise MmcorlError where a package that this agent's settings need is not installed."""
     agent = config.agents[name]
     needed = {
         f"agents.{name}.lora": ("peft", agent.lora is not None),
@@ -80,6 +80,8 @@ def _require_extras(config: Config, name: str) -> None:
     for setting, (package, asked) in needed.items():
         if asked:
             require_installed(package, setting, "lora")
+    if config.rollouts.engine == "vllm" and agent.server is None:
+        require_installed("vllm", "rollouts.engine=vllm", "vllm")
     if agent.sharding.startswith("zero"):
         require_installed("deepspeed", f"agents.{name}.sharding={agent.sharding}", "scale")
 

@@ -103,6 +103,7 @@ def test_a_killed_run_resumes_to_the_uninterrupted_result(uninterrupted, tmp_pat
     [
         ("agents.qwen.lora.rank=2", r"agents\.qwen\.lora needs peft.*pip install 'mmcorl\[lora\]'"),
         ("optimizer.kind=adamw_8bit", r"optimizer\.kind=adamw_8bit needs bitsandbytes"),
+        ("rollouts.engine=vllm", r"rollouts\.engine=vllm needs vllm.*pip install 'mmcorl\[vllm\]'"),
     ],
 )
 def test_a_missing_package_is_found_before_anything_is_loaded(monkeypatch, setting, message):

@@ -17,7 +17,7 @@ from torch.distributed import Store
 
 from mmcorl.cohort.aside import aside
 from mmcorl.cohort.ballots import Ballot
-from mmcorl.cohort.heartbeat import Heartbeat, first_line
+from mmcorl.cohort.heartbeat import Heartbeat
 from mmcorl.cohort.messages import (
     LONGEST_TEXT,
     Greeting,
@@ -203,7 +203,7 @@ class Exchange:
             except TimeoutError:
                 waited += self._heartbeat.interval
             except RuntimeError as error:  # what torch's stores raise
-                raise PeerLost(f"the cohort's store is gone ({first_line(error)}); {swap.what}") from error
+                raise PeerLost(f"{self._heartbeat.gone(error)}; {swap.what}") from error
             self._raise_for_trouble(swap)
             if unseen := ", ".join(self._heartbeat.unseen()):
                 if not announced:

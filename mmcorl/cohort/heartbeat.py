@@ -65,6 +65,10 @@ class Heartbeat:
         """The peers that have never shown up."""
         return [peer for peer in self._peers if peer not in self._signs]
 
+    def gone(self, error: Exception) -> str:
+        """What to say of a store that raised `error`."""
+        return f"the cohort's store is gone ({first_line(error)}{self._hosted})"
+
     def trouble(self, awaited: int) -> str | None:
         """Why the peers' posts of exchange number `awaited` will not all come, or None as long as they may.
 
@@ -74,7 +78,7 @@ class Heartbeat:
         if isinstance(self._failure, ValueError):
             return first_line(self._failure)
         if self._failure is not None:
-            return f"the cohort's store is gone ({first_line(self._failure)}{self._hosted})"
+            return self.gone(self._failure)
         if self._unanswered > _SILENT_BEATS:
             return f"the cohort's store does not answer (within {self._unanswered * self.interval:.3g} s{self._hosted})"
         signs = list(self._signs.items())

@@ -385,6 +385,7 @@ def test_a_lost_store_is_reported(start, host, blow, happened):
     lines, code = b.lines()
     assert code == 3
     assert lines[0].startswith(f"lost: the cohort's store {happened}")
+    assert "; a tcp store is where agent a was started)" in lines[0]
 
 
 def test_a_killed_peer_is_reported_over_a_shared_file_system(start, tmp_path):

@@ -61,5 +61,6 @@ def _prepare(config: Config, names: Sequence[str], step: int | None) -> None:
             checkpoints.drop_after(folder.checkpoints(name), step)
     for name in names:
         folder.checkpoints(name).mkdir(exist_ok=True)  # tells peers that this agent's are on this machine
+        folder.phase(name).unlink(missing_ok=True)
     folder.logs.mkdir(exist_ok=True)
     write_whole(folder.config, to_yaml(config))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -149,8 +149,9 @@ class _Run:
         self.metrics.close()
 
     def _tell(self, number: int, phase: str) -> None:
-        """For who watches the run; nothing is read back from it."""
-        self.folder.phase(self.name).write_text(f"{number} {phase}", encoding="utf-8")
+        """For who watches the run; a disk that takes no word of it is told of where it matters."""
+        with suppress(OSError):
+            self.folder.phase(self.name).write_text(f"{number} {phase}", encoding="utf-8")
 
     def _record(self, step: Step) -> None:
         """The step's metrics, and every completion with what became of it."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import signature
 
 import torch
 from torch import Tensor
 from torch.nn import Module
 from torch.utils.checkpoint import checkpoint
+from transformers import PreTrainedModel
 
 TOKENS_AT_ONCE = 1024
 
@@ -51,3 +53,8 @@ def in_turns(measure: Measure, values_nx: Tensor, target: Tensor) -> Tensor:
     return torch.cat(
         [checkpoint(measure, *turn, use_reentrant=False, preserve_rng_state=False) for turn in turns]
     )
+
+
+def last_logits(model: PreTrainedModel, places: int) -> dict[str, int]:
+    """What asks a model for the logits of the last places of each row alone; a few families have no such option."""
+    return {"logits_to_keep": places} if "logits_to_keep" in signature(model.forward).parameters else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -14,7 +13,7 @@ from transformers import PreTrainedModel
 
 from mmcorl.agents.backbones import Backbone
 from mmcorl.agents.batches import PlainBatch, TokenGroup, TreeBatch, plain_batch, tree_batch, tree_mask
-from mmcorl.agents.head import Measure, in_turns, measuring
+from mmcorl.agents.head import Measure, in_turns, last_logits, measuring
 from mmcorl.agents.statistics import scaled, token_statistics
 
 log = logging.getLogger(__name__)
@@ -125,8 +124,8 @@ class Policy:
         with torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None):
             return self.forward(
                 input_ids=batch.ids.to(self.device),
-                logits_to_keep=batch.logits_kept,
                 use_cache=False,
+                **last_logits(self.model, batch.logits_kept),
                 **self._to_device(batch.vision),
                 **inputs,
             ).logits
@@ -163,8 +162,6 @@ class Policy:
             return f"its layers of kind {', '.join(sorted(stateful))} carry state along a row"
         if self.model.config._attn_implementation not in ("sdpa", "eager"):
             return f"attention {self.model.config._attn_implementation!r} takes no mask of one's own"
-        if "logits_to_keep" not in inspect.signature(self.model.forward).parameters:
-            return "its forward has no logits_to_keep"
         return None
 
     def _fall_back(self, reason: str) -> None:

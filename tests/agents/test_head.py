@@ -93,3 +93,21 @@ def test_the_head_is_left_as_it_was(tiny_agent):
     with pytest.raises(ZeroDivisionError), measuring(layer, 2, *places, lambda logits, target: 1 / 0):
         layer(hidden)
     assert layer(hidden).shape == (2, 4, 5)
+
+
+def test_a_family_that_gives_all_logits_samples_and_learns_the_same(tiny_agent, monkeypatch):
+    """Its forward has no `logits_to_keep`: then all places pass the head while sampling, and in learning none more."""
+    agent = tiny_agent("qwen2")
+    trial = contract.prepare(agent)
+    expected = agent.policy.logprobs(trial.groups)
+    forward = type(agent.model).forward
+
+    def without(self, input_ids, attention_mask, position_ids, use_cache, cache=None, past_key_values=None):
+        kept = {"cache": cache, "past_key_values": past_key_values}
+        given = {name: value for name, value in kept.items() if value is not None}
+        return forward(self, input_ids, attention_mask, position_ids, use_cache=use_cache, **given)
+
+    monkeypatch.setattr(type(agent.model), "forward", without)
+    assert torch.allclose(agent.policy.logprobs(trial.groups), expected, atol=1e-5)
+    again = contract.prepare(agent)
+    assert torch.allclose(again.sampled, trial.sampled, atol=1e-5)

@@ -14,6 +14,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from mmcorl.agents.batches import PromptBatch, prompt_batch
 from mmcorl.agents.engines import Sampled
+from mmcorl.agents.head import last_logits
 from mmcorl.agents.processors import Prompt
 from mmcorl.agents.statistics import logprobs_of
 
@@ -135,7 +136,7 @@ class TransformersEngine:
             attention_mask=mask,
             position_ids=positions,
             use_cache=True,
-            logits_to_keep=1,
+            **last_logits(self.model, 1),
             **{self.cache_name: cache},
             **inputs,
         )

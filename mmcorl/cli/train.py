@@ -137,7 +137,7 @@ def _dry_run(config: Config, options: argparse.Namespace) -> int:
     from mmcorl.training.dry_run import rehearse
     from mmcorl.training.dry_run_page import print_dry_run
 
-    found = rehearse(config, options.dry_run)
+    found = rehearse(config, options.dry_run, lambda line: print(line, file=sys.stderr))
     _plan(config, options)
     print_dry_run(config, found, wide_console())
     return 0

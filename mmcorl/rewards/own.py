@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import cast
 
 from mmcorl.errors import MmcorlError
+from mmcorl.own_code import module_of
 from mmcorl.rewards.inputs import Need, RewardInputs, RewardRule, Rewards, Rule
 
 _OPEN_NEEDS: frozenset[Need] = frozenset({"entropy", "self_certainty", "texts"})
@@ -23,7 +21,7 @@ def own_rule(setting: str) -> Rule:
     there, and for a need that a rule of one's own cannot have; the rule itself raises it for rewards of a wrong shape.
     """
     file, _, name = setting.rpartition(":")
-    found = getattr(_run(Path(file).expanduser(), setting), name, None)
+    found = getattr(module_of(Path(file), f"reward.rule={setting}"), name, None)
     if not callable(found):
         raise MmcorlError(f"reward.rule={setting}: {file} defines no function {name}")
     rule = found if isinstance(found, Rule) else Rule(cast(RewardRule, found))
@@ -33,17 +31,6 @@ def own_rule(setting: str) -> Rule:
             f"{', '.join(sorted(_OPEN_NEEDS))}"
         )
     return Rule(_checked(rule.reward, setting), rule.needs)
-
-
-def _run(path: Path, setting: str) -> ModuleType:
-    if not path.is_file():
-        where = "" if path.is_absolute() else f" below {Path.cwd()}"
-        raise MmcorlError(f"reward.rule={setting}: {path} does not exist{where}")
-    spec = spec_from_file_location(f"mmcorl_own_rule_{path.stem}", path)
-    assert spec is not None and spec.loader is not None  # a .py file has a loader
-    module = sys.modules[spec.name] = module_from_spec(spec)  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 def _checked(rule: RewardRule, setting: str) -> RewardRule:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -82,8 +82,11 @@ class DryRun:
     """... and those whose labelled answer a grader can read."""
 
 
-def rehearse(config: Config, problems: int) -> DryRun:
-    """Try the run's first `problems` problems. Raises MmcorlError for what a run would stop at."""
+def rehearse(config: Config, problems: int, say: Callable[[str], None] = lambda line: None) -> DryRun:
+    """Try the run's first `problems` problems. Raises MmcorlError for what a run would stop at.
+
+    `say` is told before each agent, as loading one and letting it answer may take minutes.
+    """
     if config.interaction is not None:
         raise MmcorlError(
             f"a dry run tries answers of each agent alone, and interaction.kind={config.interaction.kind} has several "
@@ -92,7 +95,10 @@ def rehearse(config: Config, problems: int) -> DryRun:
     train = load_problems(config.data.train)
     with Grader(program_limits=limits_of(config.code), program_workers=config.code.processes) as grader:
         grader.warm(train.problems)
-        looks = {name: _apart(config, name, problems) for name in config.agents}
+        looks = {}
+        for name in config.agents:
+            say(f"{name} is loaded and answers ...")
+            looks[name] = _apart(config, name, problems)
         asked = _asked(config, next(iter(config.agents)), train, problems)
         golds = {**train.golds} | {twin_id(problem_id): gold for problem_id, gold in train.golds.items()}
         read = {p.id: grader.read(golds[p.id].answer, p) for p in asked if p.id in golds}

@@ -87,7 +87,7 @@ class Learner:
             self._group(rollout.problem, tuple(once.values()))
             for rollout, once in zip(rollouts, said, strict=True)
         ]
-        found = {name: [()] * len(groups) for name in ("logprob", *names)}
+        found: dict[str, list[tuple[Tensor, ...]]] = {n: [()] * len(groups) for n in ("logprob", *names)}
         with self.whole():
             for places in packed(map(row_tokens, groups), self.batch_tokens):
                 lengths = [len(c) for i in places for c in groups[i].completions]

@@ -113,8 +113,8 @@ def test_what_cannot_be_guessed_is_left_open(tiny_folder: Callable[[str], Path])
     ("text", "message"),
     [
         ("", "defines 0 subclasses"),
-        ("class Mine(Backbone): pass\n", "cannot be imported: name 'Backbone'"),
-        ("def f(:\n", "cannot be imported"),
+        ("class Mine(Backbone): pass\n", "cannot be run: name 'Backbone'"),
+        ("def f(:\n", "cannot be run"),
     ],
 )
 def test_a_file_without_a_backbone_is_named(tmp_path: Path, text: str, message: str):

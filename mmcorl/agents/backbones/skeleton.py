@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import sys
 from pathlib import Path
 
 import torch
@@ -12,6 +10,7 @@ import torch
 from mmcorl.agents.backbones.base import Backbone
 from mmcorl.agents.backbones.survey import Survey
 from mmcorl.errors import MmcorlError
+from mmcorl.own_code import module_of
 
 _UNKNOWN = 'raise NotImplementedError("{}")'
 
@@ -52,15 +51,7 @@ def skeleton(found: Survey) -> str:
 
 def backbone_from(file: Path) -> type[Backbone]:
     """The backbone that a Python file defines. Raises MmcorlError where there is none, or more than one."""
-    spec = importlib.util.spec_from_file_location(f"mmcorl_backbone_{file.stem}", file)
-    if spec is None or spec.loader is None or not file.is_file():
-        raise MmcorlError(f"--backbone {file} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # by which `inspect` finds the file of the class
-    try:
-        spec.loader.exec_module(module)
-    except (SyntaxError, ImportError, NameError) as error:
-        raise MmcorlError(f"--backbone {file} cannot be imported: {error}") from error
+    module = module_of(file, "--backbone")
     found = [
         value
         for value in vars(module).values()

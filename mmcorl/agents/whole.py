@@ -18,7 +18,7 @@ def whole(tensor: Tensor) -> Tensor:
         assert isinstance(parts, DTensor)
         return parts.full_tensor()
     if hasattr(tensor, "ds_tensor"):  # a parameter that DeepSpeed spreads, of which `data` is empty
-        from deepspeed.runtime.zero import GatheredParameters
+        from deepspeed.runtime.zero import GatheredParameters  # pyright: ignore[reportMissingImports]
 
         with GatheredParameters([tensor]):
             return tensor.detach().clone()

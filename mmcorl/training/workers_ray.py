@@ -32,7 +32,7 @@ class Seat:
 
     def place(self) -> tuple[str, str]:
         """The node's id, and a host:port on it that is free."""
-        import ray.exceptions
+        import ray.exceptions  # pyright: ignore[reportMissingImports]
 
         with socket.socket() as free:
             free.bind(("", 0))
@@ -88,7 +88,7 @@ class RemoteProcess:
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         """What the seat answers; None where it does not."""
-        import ray.exceptions
+        import ray.exceptions  # pyright: ignore[reportMissingImports]
 
         try:
             return ray.get(getattr(self._seat, method).remote(*arguments), timeout=_ANSWER_SECONDS)
@@ -195,7 +195,7 @@ def _seats(ray: Any, config: Config, name: str) -> Iterator[list[Any]]:
 
 def _ray() -> Any:
     require_installed("ray", "--placement ray", "ray")
-    import ray.exceptions
-    import ray.util.scheduling_strategies
+    import ray.exceptions  # pyright: ignore[reportMissingImports]
+    import ray.util.scheduling_strategies  # pyright: ignore[reportMissingImports]
 
     return ray

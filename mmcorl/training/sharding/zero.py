@@ -63,7 +63,7 @@ class ZeroLayout:
         if self.stage < 3 or self._is_whole:
             yield
             return
-        from deepspeed.runtime.zero import GatheredParameters
+        from deepspeed.runtime.zero import GatheredParameters  # pyright: ignore[reportMissingImports]
 
         self._is_whole = True
         hooks = self._zero.parameter_offload

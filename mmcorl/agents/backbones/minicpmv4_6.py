@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
+import transformers
+from packaging.version import Version
 from torch import Tensor
+from transformers import PreTrainedConfig
 
 from mmcorl.agents.backbones.base import Backbone
 from mmcorl.config import ImagesConfig
+from mmcorl.errors import MmcorlError
+
+_SINCE = "5.24"
+"""The release of transformers whose processor tells how it cuts an image."""
 
 
 class MiniCPMV4_6(Backbone):
@@ -18,6 +25,14 @@ class MiniCPMV4_6(Backbone):
     vision_inputs = ("pixel_values", "target_sizes")
     vision_axes: ClassVar = {"pixel_values": -1}
     projector_names = ("merger.",)
+
+    def __init__(self, config: PreTrainedConfig) -> None:
+        super().__init__(config)
+        if Version(transformers.__version__) < Version(_SINCE):
+            raise MmcorlError(
+                f"{config.model_type} needs transformers {_SINCE}, and {transformers.__version__} is installed: "
+                f"pip install 'transformers>={_SINCE}'"
+            )
 
     def processor_options(self, images: ImagesConfig) -> dict[str, Any]:
         return {"images_kwargs": {"slice_mode": images.tiling}}

@@ -14,19 +14,22 @@ from transformers import (
 )
 
 from mmcorl.agents.tiny import chat
-from mmcorl.agents.tiny.qwen_vl import mrope_section
-from mmcorl.agents.tiny.recipe import INITIALIZER_RANGE, PIXELS, Family, TinySizes, text_settings, token_id
+from mmcorl.agents.tiny.recipe import (
+    INITIALIZER_RANGE,
+    PIXELS,
+    Family,
+    TinySizes,
+    rope_on_three_axes,
+    text_settings,
+    token_id,
+)
 
 
 def _glm4v(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     config = Glm4vConfig(
         text_config={
             **text_settings(sizes, tokenizer),
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 1e4,
-                "mrope_section": mrope_section(sizes),
-            },
+            "rope_parameters": rope_on_three_axes(sizes, 1e4),
         },
         vision_config={
             "depth": sizes.vision_layers,

@@ -24,22 +24,20 @@ from transformers import (
 )
 
 from mmcorl.agents.tiny import chat
-from mmcorl.agents.tiny.recipe import INITIALIZER_RANGE, PIXELS, Family, TinySizes, text_settings, token_id
+from mmcorl.agents.tiny.recipe import (
+    PIXELS,
+    Family,
+    TinySizes,
+    text_settings,
+    token_id,
+    vision_settings,
+)
 
 _PATCH = 28
 
 
 def _vision(sizes: TinySizes, kind: str) -> dict[str, Any]:
-    return {
-        "model_type": kind,
-        "hidden_size": sizes.vision_hidden,
-        "intermediate_size": 2 * sizes.vision_hidden,
-        "num_hidden_layers": sizes.vision_layers,
-        "num_attention_heads": sizes.vision_heads,
-        "image_size": sizes.image_size,
-        "patch_size": _PATCH,
-        "initializer_range": INITIALIZER_RANGE,
-    }
+    return {"model_type": kind, **vision_settings(sizes, _PATCH)}
 
 
 def _square(sizes: TinySizes) -> dict[str, int]:

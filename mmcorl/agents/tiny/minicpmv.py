@@ -19,8 +19,15 @@ from transformers import (
 )
 
 from mmcorl.agents.tiny import chat
-from mmcorl.agents.tiny.qwen_vl import mrope_section
-from mmcorl.agents.tiny.recipe import INITIALIZER_RANGE, PIXELS, Family, TinySizes, text_settings, token_id
+from mmcorl.agents.tiny.recipe import (
+    PIXELS,
+    Family,
+    TinySizes,
+    rope_on_three_axes,
+    text_settings,
+    token_id,
+    vision_settings,
+)
 
 _PATCH = 7
 
@@ -38,22 +45,12 @@ def _settings(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> dict[str,
             "linear_key_head_dim": sizes.head_size,
             "linear_value_head_dim": sizes.head_size,
             "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 1e6,
+                **rope_on_three_axes(sizes, 1e6),
                 "partial_rotary_factor": 1.0,
-                "mrope_section": mrope_section(sizes),
                 "mrope_interleaved": True,
             },
         },
-        "vision_config": {
-            "hidden_size": sizes.vision_hidden,
-            "intermediate_size": 2 * sizes.vision_hidden,
-            "num_hidden_layers": sizes.vision_layers,
-            "num_attention_heads": sizes.vision_heads,
-            "image_size": sizes.image_size,
-            "patch_size": _PATCH,
-            "initializer_range": INITIALIZER_RANGE,
-        },
+        "vision_config": vision_settings(sizes, _PATCH),
         "insert_layer_id": 0,
         "image_size": sizes.image_size,
         "image_token_id": token_id(tokenizer, "<|image_pad|>"),

@@ -13,7 +13,14 @@ from transformers import (
 )
 
 from mmcorl.agents.tiny import chat
-from mmcorl.agents.tiny.recipe import INITIALIZER_RANGE, PIXELS, Family, TinySizes, text_settings, token_id
+from mmcorl.agents.tiny.recipe import (
+    PIXELS,
+    Family,
+    TinySizes,
+    text_settings,
+    token_id,
+    vision_settings,
+)
 
 _PATCH = 14
 _MERGE = 2
@@ -30,13 +37,8 @@ def _model(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> PreTrainedMo
         },
         vision_config={
             "model_type": "pixtral",
-            "hidden_size": sizes.vision_hidden,
-            "intermediate_size": 2 * sizes.vision_hidden,
-            "num_hidden_layers": sizes.vision_layers,
-            "num_attention_heads": sizes.vision_heads,
+            **vision_settings(sizes, _PATCH),
             "image_size": _LONGEST,
-            "patch_size": _PATCH,
-            "initializer_range": INITIALIZER_RANGE,
         },
         image_token_index=token_id(tokenizer, "[IMG]"),
         spatial_merge_size=_MERGE,

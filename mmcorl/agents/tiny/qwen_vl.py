@@ -24,7 +24,15 @@ from transformers import (
 )
 
 from mmcorl.agents.tiny import chat
-from mmcorl.agents.tiny.recipe import INITIALIZER_RANGE, PIXELS, Family, TinySizes, text_settings, token_id
+from mmcorl.agents.tiny.recipe import (
+    INITIALIZER_RANGE,
+    PIXELS,
+    Family,
+    TinySizes,
+    rope_on_three_axes,
+    text_settings,
+    token_id,
+)
 
 
 def _qwen_vl_ids(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
@@ -36,21 +44,11 @@ def _qwen_vl_ids(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
     }
 
 
-def mrope_section(sizes: TinySizes) -> list[int]:
-    """Frequencies for time, height and width; they sum to half the head size, time taking the rest."""
-    side = sizes.head_size // 6
-    return [sizes.head_size // 2 - 2 * side, side, side]
-
-
 def _qwen2_vl(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     config = Qwen2VLConfig(
         text_config={
             **text_settings(sizes, tokenizer),
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 1e6,
-                "mrope_section": mrope_section(sizes),
-            },
+            "rope_parameters": rope_on_three_axes(sizes, 1e6),
         },
         vision_config={
             "depth": sizes.vision_layers,
@@ -70,11 +68,7 @@ def _qwen2_5_vl(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> PreTrai
     config = Qwen2_5_VLConfig(
         text_config={
             **text_settings(sizes, tokenizer),
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 1e6,
-                "mrope_section": mrope_section(sizes),
-            },
+            "rope_parameters": rope_on_three_axes(sizes, 1e6),
         },
         vision_config={
             "depth": sizes.vision_layers,
@@ -98,12 +92,7 @@ def _qwen3_vl(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> PreTraine
         text_config={
             **text_settings(sizes, tokenizer),
             "head_dim": sizes.head_size,
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 5e6,
-                "mrope_section": mrope_section(sizes),
-                "mrope_interleaved": True,
-            },
+            "rope_parameters": {**rope_on_three_axes(sizes, 5e6), "mrope_interleaved": True},
         },
         vision_config={
             "depth": sizes.vision_layers,

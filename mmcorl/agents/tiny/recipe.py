@@ -71,6 +71,26 @@ def text_settings(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> dict[
     }
 
 
+def vision_settings(sizes: TinySizes, patch: int) -> dict[str, Any]:
+    """The settings that towers of the CLIP kind share; `patch` is in pixels."""
+    return {
+        "hidden_size": sizes.vision_hidden,
+        "intermediate_size": 2 * sizes.vision_hidden,
+        "num_hidden_layers": sizes.vision_layers,
+        "num_attention_heads": sizes.vision_heads,
+        "image_size": sizes.image_size,
+        "patch_size": patch,
+        "initializer_range": INITIALIZER_RANGE,
+    }
+
+
+def rope_on_three_axes(sizes: TinySizes, theta: float) -> dict[str, Any]:
+    """Positions of time, height and width, whose frequencies sum to half the head size, time taking the rest."""
+    side = sizes.head_size // 6
+    section = [sizes.head_size // 2 - 2 * side, side, side]
+    return {"rope_type": "default", "rope_theta": theta, "mrope_section": section}
+
+
 def token_id(tokenizer: PreTrainedTokenizerFast, token: str) -> int:
     """The id of a special token."""
     found = tokenizer.convert_tokens_to_ids(token)

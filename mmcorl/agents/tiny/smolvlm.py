@@ -20,21 +20,20 @@ from transformers import (
 )
 
 from mmcorl.agents.tiny import chat
-from mmcorl.agents.tiny.recipe import INITIALIZER_RANGE, PIXELS, Family, TinySizes, text_settings, token_id
+from mmcorl.agents.tiny.recipe import (
+    PIXELS,
+    Family,
+    TinySizes,
+    text_settings,
+    token_id,
+    vision_settings,
+)
 
 
 def _settings(sizes: TinySizes, tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
     return {
         "text_config": {"model_type": "llama", **text_settings(sizes, tokenizer)},
-        "vision_config": {
-            "hidden_size": sizes.vision_hidden,
-            "intermediate_size": 2 * sizes.vision_hidden,
-            "num_hidden_layers": sizes.vision_layers,
-            "num_attention_heads": sizes.vision_heads,
-            "image_size": sizes.image_size,
-            "patch_size": 14,
-            "initializer_range": INITIALIZER_RANGE,
-        },
+        "vision_config": vision_settings(sizes, 14),
         "image_token_id": token_id(tokenizer, "<image>"),
         "scale_factor": 2,
         "tie_word_embeddings": True,

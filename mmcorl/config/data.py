@@ -123,7 +123,7 @@ class ImagesConfig(Section):
     max_long_side: int | None = Field(default=None, ge=1)
     """Images whose longer side has more pixels are reduced to this, keeping their shape; null sets no limit."""
     tiling: bool = False
-    """Let InternVL cut an image into tiles: finer detail, up to 13 times the image tokens."""
+    """Let models that can cut an image into tiles do so: finer detail, up to 13 times the image tokens."""
 
     @model_validator(mode="after")
     def _room_between(self) -> ImagesConfig:

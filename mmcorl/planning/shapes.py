@@ -16,7 +16,7 @@ from mmcorl.config import ImagesConfig, Part
 from mmcorl.errors import MmcorlError
 
 _MOST_TILES = 13
-"""Tiles of one image at most: twelve and the thumbnail, the default of InternVL's processor."""
+"""Tiles of one image at most: twelve and the thumbnail, a common default of processors that tile."""
 
 
 @dataclass(frozen=True)
